@@ -2,7 +2,7 @@
 
 An *address* names an option in the catalogue of its framework: the argparse ``dest`` for Megatron-LM, the
 dotted path (``parallelism.tensor_parallel_degree``) for torchtitan. Facts of the launch that are no option
-of the framework have addresses that begin with ``@`` (`WORLD_SIZE`, `NODES`, `GPUS_PER_NODE`, `ENVIRONMENT`, `PROGRAM`).
+of the framework have addresses that begin with ``@`` (`LAUNCH_ADDRESSES`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,75 @@
+"""A framework's table: all its rows for one version, checked when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from translator.errors import InternalError
+from translator.mapping.rows import Row
+from translator.mapping.views import NativeView, Sink, SpecView
+from translator.spec import leaves
+
+
+class Table:
+    """All rows of one framework for one version.
+
+    ``known`` are the addresses of the version's catalogue; ``names`` maps the address that rows use to the one of
+    this version where it was renamed. Raises InternalError unless every spec leaf is owned by exactly one row, no
+    option by two, and every known option by one.
+    """
+
+    def __init__(
+        self,
+        framework: str,
+        version: str,
+        rows: Iterable[Row],
+        known: Iterable[str],
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        self.framework = framework
+        self.version = version
+        self.rows = tuple(rows)
+        self.known = frozenset(known)
+        self.names = {new: old for new, old in (names or {}).items() if new not in self.known and old in self.known}
+        self.row_of_option: dict[str, Row] = {}
+        self.row_of_field: dict[str, Row] = {}
+        self._check()
+
+    def _check(self) -> None:
+        problems: list[str] = []
+        for row in self.rows:
+            for spelled in row.options:
+                option = self.names.get(spelled, spelled)
+                if option in self.row_of_option:
+                    problems.append(f"option {option} has two rows")
+                self.row_of_option[option] = row
+            for leaf in row.fields:
+                if leaf in self.row_of_field:
+                    problems.append(f"leaf {leaf} has two rows")
+                self.row_of_field[leaf] = row
+        all_leaves = leaves().keys()
+        problems += [f"leaf {leaf} has no row" for leaf in all_leaves if leaf not in self.row_of_field]
+        problems += [f"row for unknown leaf {leaf}" for leaf in self.row_of_field if leaf not in all_leaves]
+        problems += [f"option {option} has no row" for option in sorted(self.known) if option not in self.row_of_option]
+        if problems:
+            shown = "; ".join(problems[:12])
+            raise InternalError(f"table of {self.framework} {self.version}: {shown} ({len(problems)} in all)")
+
+    def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Effective native values to spec leaves; leaves that are not stated are None."""
+        view = NativeView(values, self.names, self.version)
+        flat: dict[str, Any] = dict.fromkeys(leaves())
+        for row in self.rows:
+            if row.fields:
+                flat.update(row.read(view))
+        return flat
+
+    def write(self, flat: Mapping[str, Any], origins: Mapping[str, Any] | None = None) -> Sink:
+        """Spec leaves to native values, with everything that could not be said."""
+        view = SpecView(flat, origins)
+        sink = Sink(self.known, self.names, self.version)
+        for row in self.rows:
+            if row.fields:
+                row.write(view, sink)
+        return sink

@@ -1,0 +1,97 @@
+"""What rows see: native values when reading, spec values and a sink when writing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from translator.ledger import Entry
+
+
+class NativeView:
+    """Effective native values by address; names of older versions are resolved."""
+
+    __slots__ = ("_names", "_values", "version")
+
+    def __init__(self, values: Mapping[str, Any], names: Mapping[str, str], version: str) -> None:
+        self._values = values
+        self._names = names
+        self.version = version
+
+    def __call__(self, address: str, default: Any = None) -> Any:
+        """The value in force at ``address``, or ``default`` when unknown or absent."""
+        return self._values.get(self._names.get(address, address), default)
+
+    def has(self, address: str) -> bool:
+        """Whether this version has the option and its value is known."""
+        return self._names.get(address, address) in self._values
+
+
+class SpecView:
+    """Spec values by dotted leaf path."""
+
+    __slots__ = ("_flat", "origins")
+
+    def __init__(self, flat: Mapping[str, Any], origins: Mapping[str, Any] | None = None) -> None:
+        self._flat = flat
+        self.origins = origins or {}
+
+    def __call__(self, leaf: str, default: Any = None) -> Any:
+        """The value of ``leaf``, or ``default`` when it is None."""
+        value = self._flat.get(leaf)
+        return default if value is None else value
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """A leaf that the target cannot say as it stands."""
+
+    leaf: str
+    entry: Entry
+    note: str
+
+
+@dataclass(slots=True)
+class Sink:
+    """Collects what rows write: native values, shortfalls, remarks, further files.
+
+    ``known`` are the addresses of the target version; writing another one is a shortfall of the leaves concerned.
+    """
+
+    known: frozenset[str]
+    names: Mapping[str, str]
+    version: str
+    values: dict[str, Any] = field(default_factory=dict)
+    remarks: dict[str, str] = field(default_factory=dict)
+    shortfalls: dict[str, Shortfall] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    needs: dict[str, str] = field(default_factory=dict)
+    adapted: set[str] = field(default_factory=set)
+
+    def has(self, address: str) -> bool:
+        """Whether the target version has this option."""
+        address = self.names.get(address, address)
+        return address.startswith("@") or address in self.known
+
+    def put(self, address: str, value: Any, remark: str = "") -> bool:
+        """State an option; false when the target version does not have it."""
+        address = self.names.get(address, address)
+        if not (address.startswith("@") or address in self.known):
+            return False
+        self.values[address] = value
+        if remark:
+            self.remarks[address] = remark
+        return True
+
+    def short(self, leaf: str, entry: Entry, note: str) -> None:
+        """Admit that ``leaf`` is not said as it stands; the first, most specific word counts."""
+        self.shortfalls.setdefault(leaf, Shortfall(leaf, entry, note))
+
+    def need(self, leaf: str, flag: str) -> None:
+        """Admit that ``leaf`` cannot be known from the source; ``flag`` supplies it."""
+        self.needs.setdefault(leaf, flag)
+
+    def file(self, name: str, text: str) -> None:
+        """Add a file that must stand beside the configuration."""
+        self.files[name] = text
