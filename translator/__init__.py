@@ -1,0 +1,24 @@
+"""ttx: training configurations of Megatron-LM, DeepSpeed and torchtitan, through one neutral spec.
+
+The public functions are `read`, `write` and `convert`; they do what the commands of the same names do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from translator.version import __version__
+
+if TYPE_CHECKING:
+    from translator.api import convert, read, write
+
+__all__ = ["__version__", "convert", "read", "write"]
+
+
+def __getattr__(name: str) -> object:
+    """Load the API on first use: ``import translator`` alone stays quick."""
+    if name in ("convert", "read", "write"):
+        from translator import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'translator' has no attribute {name!r}")

@@ -32,6 +32,7 @@ class Table:
         self.rows = tuple(rows)
         self.known = frozenset(known)
         self.names = {new: old for new, old in (names or {}).items() if new not in self.known and old in self.known}
+        self._row_name = {old: new for new, old in self.names.items()}
         self.row_of_option: dict[str, Row] = {}
         self.row_of_field: dict[str, Row] = {}
         self._check()
@@ -55,6 +56,16 @@ class Table:
         if problems:
             shown = "; ".join(problems[:12])
             raise InternalError(f"table of {self.framework} {self.version}: {shown} ({len(problems)} in all)")
+
+    def fields_of(self, address: str) -> tuple[str, ...]:
+        """The leaves that the option at ``address`` feeds; empty for an option without a neutral meaning."""
+        row = self.row_of_option.get(address)
+        return row.fields_of(self._row_name.get(address, address)) if row else ()
+
+    def options_of(self, leaf: str) -> tuple[str, ...]:
+        """The addresses of this version that feed ``leaf``."""
+        row = self.row_of_field[leaf]
+        return tuple(self.names.get(option, option) for option in row.options if leaf in row.fields_of(option))
 
     def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Effective native values to spec leaves; leaves that are not stated are None."""

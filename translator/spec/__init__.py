@@ -8,9 +8,10 @@ from typing import Any
 from pydantic import Field
 
 from translator.spec import operation, training
-from translator.spec.base import Section, Touches
+from translator.spec.base import Section
 from translator.spec.model import Model
 from translator.spec.parallel import Parallel
+from translator.spec.touches import Touches
 
 __all__ = ["LeafInfo", "Section", "Spec", "Touches", "flatten", "leaves", "nest"]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from translator.spec.base import NOTHING, OPERATION, SPEED, Section, Touches, leaf
+from translator.spec.base import NOTHING, OPERATION, SPEED, Section, leaf
+from translator.spec.touches import Touches
 
 TRAINING = Touches.TRAINING
 

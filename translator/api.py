@@ -1,0 +1,76 @@
+"""The public functions: read a source, write a spec, convert one into the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from translator import frameworks
+from translator.conversion import Conversion
+from translator.conversion import convert as _convert
+from translator.native import Origin
+from translator.reading import LeafOrigin, Reading, ReadOptions, read_native
+from translator.source import Source, load
+
+if TYPE_CHECKING:
+    from translator.spec import Spec
+
+
+def read(source: str | Source, *, framework: str | None = None, options: ReadOptions | None = None) -> Reading:
+    """Read a configuration file (or a `Source`) as a spec.
+
+    ``framework`` is ``name`` or ``name@version``; without it the text decides. Raises SourceError when the text
+    cannot be read, UsageError for an unknown framework or version.
+    """
+    from translator.spec_file import is_spec, read_spec
+
+    options = options or ReadOptions()
+    text = load(source) if isinstance(source, str) else source
+    if framework == "spec" or (framework is None and is_spec(text)):
+        return read_spec([text], options.overrides)
+    if framework is None:
+        chosen, version = frameworks.detect(text), None
+    else:
+        chosen, version = frameworks.resolve(framework)
+    native = chosen.parse(text, version or chosen.guess_version(text), options)
+    reading = read_native(native, chosen.table(native.version))
+    return override(reading, options.overrides)
+
+
+def override(reading: Reading, overrides: Mapping[str, Any]) -> Reading:
+    """Set leaves by hand. Raises UsageError for an unknown leaf."""
+    if not overrides:
+        return reading
+    from translator.errors import UsageError
+    from translator.names import nearest
+    from translator.spec import leaves
+
+    for leaf, value in overrides.items():
+        if leaf not in leaves():
+            near = nearest(leaf, leaves())
+            raise UsageError(
+                f"the spec has no field {leaf!r}", fix=f"nearest: {', '.join(near)}" if near else "see: ttx fields"
+            )
+        reading.flat[leaf] = value
+        reading.origins[leaf] = LeafOrigin(Origin.EXPLICIT, f"{leaf}={value}")
+    return reading
+
+
+def convert(
+    source: str | Source | Reading, to: str, *, framework: str | None = None, options: ReadOptions | None = None
+) -> Conversion:
+    """Convert a source to ``to`` (``name`` or ``name@version``). Raises SourceError and UsageError."""
+    target, version = frameworks.resolve(to)
+    reading = source if isinstance(source, Reading) else read(source, framework=framework, options=options)
+    name = source if isinstance(source, str) else source.name if isinstance(source, Source) else reading.framework
+    title = "spec" if reading.native is None else f"{frameworks.get(reading.framework).title} {reading.version}"
+    return _convert(reading, target, version or target.default_version, name, title)
+
+
+def write(spec: Spec | Reading, to: str) -> Conversion:
+    """Write a spec for ``to``; the same as `convert` from a spec. Raises SourceError and UsageError."""
+    if isinstance(spec, Reading):
+        return convert(spec, to)
+    from translator.spec_file import reading_of
+
+    return convert(reading_of(spec), to)

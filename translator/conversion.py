@@ -1,0 +1,282 @@
+"""Conversion: spec to target text, proved by reading it back, with a ledger of every source option."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from translator.compare import equal, lost
+from translator.findings import Finding, Level
+from translator.frameworks.base import Framework, RenderContext, Rendered
+from translator.ledger import Entry, LedgerLine, summary
+from translator.mapping.table import Table
+from translator.mapping.views import Sink
+from translator.native import LAUNCH_ADDRESSES, Given, Origin
+from translator.reading import Reading, ReadOptions, read_native
+from translator.source import Source
+from translator.spec import leaves
+from translator.spec.touches import Touches
+
+SEVERITY = {
+    Entry.DEFAULT: 0,
+    Entry.EXACT: 1,
+    Entry.ADAPTED: 2,
+    Entry.IRRELEVANT: -1,
+    Entry.APPROXIMATED: 3,
+    Entry.UNSUPPORTED: 4,
+    Entry.NEEDS_INPUT: 5,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A finished conversion: files, ledger, findings, and the reading of the output."""
+
+    source: Reading
+    target: str
+    version: str
+    rendered: Rendered
+    ledger: list[LedgerLine]
+    findings: list[Finding]
+    back: Reading
+    sink: Sink = field(repr=False)
+
+    @property
+    def alters_training(self) -> bool:
+        """Whether anything that touches training was approximated, unsupported or left open."""
+        return any(line.alters_training for line in self.ledger)
+
+    def as_dict(self) -> dict[str, object]:
+        """The stable JSON form."""
+        return {
+            "schema_version": 1,
+            "source": {"framework": self.source.framework, "version": self.source.version},
+            "target": {"framework": self.target, "version": self.version},
+            "files": self.rendered.files,
+            "ledger": [line.as_dict() for line in self.ledger],
+            "findings": [finding.as_dict() for finding in self.findings],
+            "summary": summary(self.ledger),
+        }
+
+
+def convert(reading: Reading, framework: Framework, version: str, source_name: str, source_title: str) -> Conversion:
+    """Write ``reading`` for a target, read the result back, and account for every option.
+
+    Raises SourceError when a value is impossible. A difference between the two specs that no row admits is a fault of
+    ttx; it is reported as finding L290 at level error and counted as a loss.
+    """
+    _ = reading.spec
+    table = framework.table(version)
+    sink = table.write(reading.flat, reading.origins)
+    for address, value in reading.extras.get(framework.name, {}).items():
+        sink.put(address, value)
+    context = RenderContext(_origin_notes(reading, table, sink), source_name, source_title, reading.flat)
+    rendered = framework.render(sink, version, context)
+    back = _read_back(rendered, framework, version)
+    differences = lost(reading.flat, back.flat)
+    judge = _Judge(reading, table, sink, rendered, differences)
+    ledger = judge.lines()
+    findings = [*reading.findings, *judge.unadmitted()]
+    return Conversion(reading, framework.name, version, rendered, ledger, findings, back, sink)
+
+
+def _read_back(rendered: Rendered, framework: Framework, version: str) -> Reading:
+    source = Source(rendered.main, rendered.files[rendered.main], siblings=rendered.files)
+    native = framework.parse(source, version, ReadOptions())
+    return read_native(native, framework.table(version))
+
+
+def _origin_notes(reading: Reading, table: Table, sink: Sink) -> dict[str, str]:
+    """Per written address a few words on where its value came from."""
+    notes: dict[str, str] = {}
+    for address in sink.values:
+        words: list[str] = []
+        for leaf in table.fields_of(address):
+            origin = reading.origins.get(leaf)
+            if origin is None or reading.flat.get(leaf) is None:
+                continue
+            if origin.option and origin.option not in words:
+                words.append(origin.option)
+        if words:
+            notes[address] = ", ".join(words[:3]) + (" ..." if len(words) > 3 else "")
+        elif address in sink.remarks:
+            notes[address] = sink.remarks[address]
+        elif table.fields_of(address):
+            notes[address] = "default of the source"
+    return notes
+
+
+@dataclass
+class _Judge:
+    """Says what became of each option."""
+
+    reading: Reading
+    table: Table
+    sink: Sink
+    rendered: Rendered
+    differences: Mapping[str, tuple[Any, Any]]
+
+    def lines(self) -> list[LedgerLine]:
+        """One line per stated option, then one per default of the source that the target does not share."""
+        reading = self.reading
+        if reading.native is None or reading.table is None:
+            return [self._leaf_line(leaf) for leaf, value in reading.flat.items() if value is not None]
+        lines = [self._given_line(given) for given in reading.native.given.values()]
+        lines += [self._unknown_line(given) for given in reading.native.unknown]
+        return lines + self._default_lines()
+
+    def unadmitted(self) -> list[Finding]:
+        """Differences that nothing admits: faults of ttx."""
+        return [
+            Finding(
+                "L290",
+                Level.ERROR,
+                f"{leaf}: the source means {wanted!r}, the result reads back as {found!r}, and no row admits it",
+                "this is a fault of ttx; please report it with the source",
+                field=leaf,
+            )
+            for leaf, (wanted, found) in self.differences.items()
+            if leaf not in self.sink.shortfalls
+            and leaf not in self.sink.needs
+            and leaves()[leaf].touches is not Touches.NOTHING
+        ]
+
+    def _given_line(self, given: Given) -> LedgerLine:
+        reading = self.reading
+        assert reading.table is not None
+        assert reading.native is not None
+        value = given.missing.expression if given.missing else given.value
+        fields = reading.table.fields_of(given.address)
+        if not fields:
+            return self._own_line(given, value)
+        if given.missing is not None:
+            touches = _gravest(fields)
+            note = f"{given.missing.reason}; {given.missing.supply}"
+            return LedgerLine(given.written, value, given.place, Entry.NEEDS_INPUT, touches, "", note, fields)
+        entry, touches, target, note = self._fate(
+            fields, identical=reading.table.row_of_option[given.address].identical
+        )
+        return LedgerLine(given.written, value, given.place, entry, touches, target, note, fields)
+
+    def _own_line(self, given: Given, value: object) -> LedgerLine:
+        reading = self.reading
+        assert reading.table is not None
+        row = reading.table.row_of_option.get(given.address)
+        if given.address in LAUNCH_ADDRESSES or row is None:
+            return LedgerLine(given.written, value, given.place, Entry.IRRELEVANT, Touches.NOTHING, "", "", ())
+        if given.address in self.sink.values and reading.framework == self.table.framework:
+            target = self.rendered.stated.get(given.address, "")
+            entry = Entry.EXACT if target else Entry.DEFAULT
+            return LedgerLine(given.written, value, given.place, entry, row.touches, target, "", ())
+        if given.missing is not None:
+            note = f"{given.missing.reason}; {given.missing.supply}"
+            entry = Entry.NEEDS_INPUT if row.touches in (Touches.TRAINING, Touches.MEMORY) else Entry.IRRELEVANT
+            return LedgerLine(given.written, value, given.place, entry, row.touches, "", note, ())
+        entry = row.entry or Entry.IRRELEVANT
+        note = row.note
+        if reading.framework == self.table.framework:
+            entry, note = Entry.UNSUPPORTED, f"not an option of version {self.table.version}"
+        elif entry.is_loss and equal(given.value, self._source_default(given.address)):
+            entry, note = Entry.IRRELEVANT, "stated with the value that it has anyway"
+        return LedgerLine(given.written, value, given.place, entry, row.touches, "", note, ())
+
+    def _source_default(self, address: str) -> object:
+        from translator.frameworks import get
+
+        reading = self.reading
+        return get(reading.framework).default(address, reading.version)
+
+    def _unknown_line(self, given: Given) -> LedgerLine:
+        if given.address in self.sink.values:
+            return LedgerLine(
+                given.written,
+                given.value,
+                given.place,
+                Entry.EXACT,
+                Touches.NOTHING,
+                self.rendered.stated.get(given.address, ""),
+                "",
+            )
+        value = given.missing.expression if given.missing else given.value
+        note = f"not an option of {self.reading.framework} {self.reading.version}; what it does is not known"
+        return LedgerLine(given.written, value, given.place, Entry.UNSUPPORTED, Touches.TRAINING, "", note)
+
+    def _default_lines(self) -> list[LedgerLine]:
+        """Effective values that the source supplies itself and the target would not."""
+        reading = self.reading
+        assert reading.table is not None
+        from translator.frameworks import get
+
+        framework = get(reading.framework)
+        lines: list[LedgerLine] = []
+        grouped: dict[str, list[str]] = {}
+        for leaf, value in reading.flat.items():
+            origin = reading.origins.get(leaf)
+            if value is None or origin is None or origin.origin in (Origin.EXPLICIT, Origin.UNKNOWN):
+                continue
+            written = [a for a in self.table.options_of(leaf) if a in self.rendered.stated]
+            if leaf in self.differences or written:
+                options = reading.table.options_of(leaf)
+                label = framework.spelling(options[0], reading.version) if options else leaf
+                grouped.setdefault(label, []).append(leaf)
+        for label, group in grouped.items():
+            entry, touches, target, note = self._fate(tuple(group), identical=False)
+            value = reading.flat[group[0]] if len(group) == 1 else {leaf: reading.flat[leaf] for leaf in group}
+            derived = reading.origins[group[0]]
+            said = derived.note if derived.origin is Origin.DERIVED else f"default of {framework.title}"
+            note = f"{said}; {note}" if note else said
+            lines.append(LedgerLine(label, value, None, entry, touches, target, note, tuple(group)))
+        return lines
+
+    def _leaf_line(self, leaf: str) -> LedgerLine:
+        entry, touches, target, note = self._fate((leaf,), identical=True)
+        origin = self.reading.origins.get(leaf)
+        return LedgerLine(
+            leaf, self.reading.flat[leaf], origin.place if origin else None, entry, touches, target, note, (leaf,)
+        )
+
+    def _fate(self, fields: tuple[str, ...], *, identical: bool) -> tuple[Entry, Touches, str, str]:
+        """The worst fate among ``fields``, what it touches, what the target says, and why."""
+        verdicts = [self._fate_of_leaf(leaf, identical=identical) for leaf in fields]
+        worst = max(verdicts, key=lambda verdict: SEVERITY[verdict[0]])
+        entry = worst[0]
+        concerned = [leaf for leaf, verdict in zip(fields, verdicts, strict=True) if verdict[0] is entry]
+        notes = list(dict.fromkeys(note for verdict, note in verdicts if note and verdict.is_loss))
+        stated = dict.fromkeys(
+            self.rendered.stated[address]
+            for leaf in fields
+            for address in self.table.options_of(leaf)
+            if address in self.rendered.stated
+        )
+        if entry is Entry.IRRELEVANT:
+            notes = notes or ["without effect in this configuration"]
+        touches = _gravest(
+            tuple(leaf for leaf, v in zip(fields, verdicts, strict=True) if v[0].is_loss)
+            if entry.is_loss
+            else tuple(concerned)
+        )
+        return entry, touches, "; ".join(stated), "; ".join(notes)
+
+    def _fate_of_leaf(self, leaf: str, *, identical: bool) -> tuple[Entry, str]:
+        if leaf in self.sink.needs:
+            return Entry.NEEDS_INPUT, self.sink.needs[leaf]
+        wanted = self.reading.flat.get(leaf)
+        if leaf in self.differences:
+            short = self.sink.shortfalls.get(leaf)
+            if short is not None:
+                return short.entry, short.note
+            if leaves()[leaf].touches is not Touches.NOTHING:
+                return Entry.APPROXIMATED, f"reads back as {self.differences[leaf][1]!r}"
+        if wanted is None:
+            return Entry.IRRELEVANT, ""
+        row = self.table.row_of_field[leaf]
+        written = [address for address in self.table.options_of(leaf) if address in self.rendered.stated]
+        if not written:
+            return Entry.DEFAULT, ""
+        return (Entry.EXACT if identical and row.identical else Entry.ADAPTED), ""
+
+
+def _gravest(fields: tuple[str, ...]) -> Touches:
+    known = leaves()
+    return max((known[leaf].touches for leaf in fields), key=lambda touches: touches.weight, default=Touches.NOTHING)

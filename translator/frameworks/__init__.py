@@ -1,0 +1,67 @@
+"""The frameworks that ttx knows, each in a folder of its own; loaded when first needed."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from translator.errors import SourceError, UsageError
+from translator.frameworks.base import Framework
+from translator.source import Source
+
+BUILT_IN = {
+    "megatron": "translator.frameworks.megatron.framework",
+    "torchtitan": "translator.frameworks.torchtitan.framework",
+}
+ENTRY_POINT_GROUP = "ttx.frameworks"
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Names of all frameworks, third parties' included."""
+    return (
+        *BUILT_IN,
+        *sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.name not in BUILT_IN),
+    )
+
+
+@cache
+def get(name: str) -> Framework:
+    """The framework called ``name``. Raises UsageError with the known names."""
+    if name in BUILT_IN:
+        framework: Framework = import_module(BUILT_IN[name]).FRAMEWORK
+        return framework
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        if point.name == name:
+            loaded: Framework = point.load()
+            return loaded
+    raise UsageError(f"unknown framework {name!r}", fix=f"known: {', '.join(names())}")
+
+
+def resolve(address: str) -> tuple[Framework, str | None]:
+    """``name`` or ``name@version`` to a framework and the version asked for. Raises UsageError."""
+    name, _, version = address.partition("@")
+    framework = get(name)
+    if not version:
+        return framework, None
+    if version not in framework.versions:
+        raise UsageError(
+            f"{framework.title} {version} is not known", fix=f"known versions: {', '.join(framework.versions)}"
+        )
+    return framework, version
+
+
+def detect(source: Source) -> Framework:
+    """The framework whose reader recognises the text. Raises SourceError when none does."""
+    scores = {name: get(name).sniff(source) for name in BUILT_IN}
+    best = max(scores, key=lambda name: scores[name])
+    if scores[best] < 0.2:
+        for name in names()[len(BUILT_IN) :]:
+            if get(name).sniff(source) >= 0.5:
+                return get(name)
+        raise SourceError(
+            f"{source.name} is not recognised as a configuration of {', '.join(get(n).title for n in BUILT_IN)}",
+            fix="name it with --from FRAMEWORK[@VERSION]",
+        )
+    return get(best)

@@ -1,0 +1,1 @@
+"""torchtitan: TOML syntax, settled values, pipeline stages, named architectures."""

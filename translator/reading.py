@@ -1,0 +1,137 @@
+"""The result of reading a source: the spec, where each leaf comes from, and what there is to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from translator.errors import SourceError
+from translator.findings import Finding, Place
+from translator.native import Given, Native, Origin
+
+if TYPE_CHECKING:
+    from translator.mapping.table import Table
+    from translator.spec import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What the user adds to the files.
+
+    ``variables`` and ``positional`` feed a shell script; ``launch`` picks one of several (from 1); ``world_size``
+    is the number of ranks when the files do not tell; ``overrides`` are spec leaves set by hand (``key=value``).
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    positional: tuple[str, ...] = ()
+    launch: int | None = None
+    world_size: int | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafOrigin:
+    """Where the value of one leaf comes from; ``option`` is the spelling in the source when it is stated."""
+
+    origin: Origin
+    option: str | None = None
+    place: Place | None = None
+    note: str = ""
+
+    def as_dict(self) -> dict[str, object]:
+        """The stable JSON form."""
+        where = self.place
+        return {
+            "origin": self.origin.value,
+            "option": self.option,
+            "where": None if where is None else {"file": where.file, "line": where.line, "column": where.column},
+            "note": self.note,
+        }
+
+
+@dataclass
+class Reading:
+    """A source as the spec; ``native`` and ``table`` are None when the source is a spec itself."""
+
+    framework: str
+    version: str
+    flat: dict[str, Any]
+    origins: dict[str, LeafOrigin]
+    native: Native | None = None
+    table: Table | None = None
+    findings: list[Finding] = field(default_factory=list)
+    extras: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @cached_property
+    def spec(self) -> Spec:
+        """The validated spec. Raises SourceError when a value is impossible for its leaf."""
+        return validated(self.flat, self.extras, self.origins)
+
+
+def validated(flat: dict[str, Any], extras: Mapping[str, Any], origins: Mapping[str, LeafOrigin]) -> Spec:
+    """Validate leaves as a spec; the error names the leaf, and the option and place it came from."""
+    from pydantic import ValidationError
+
+    from translator.spec import Spec, nest
+
+    try:
+        return Spec.model_validate({**nest(flat), "extras": dict(extras)})
+    except ValidationError as error:
+        first = error.errors()[0]
+        leaf = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
+        origin = origins.get(leaf)
+        option = f" ({origin.option})" if origin and origin.option else ""
+        shown = repr(first["input"])
+        shown = shown if len(shown) <= 80 else shown[:77] + "..."
+        raise SourceError(
+            f"{leaf}{option} cannot be {shown}: {first['msg']}", place=origin.place if origin else None
+        ) from None
+
+
+def read_native(native: Native, table: Table) -> Reading:
+    """Map a settled native configuration to the spec, leaf by leaf with its origin."""
+    flat = table.read(native.values)
+    origins: dict[str, LeafOrigin] = {}
+    default = LeafOrigin(Origin.DEFAULT)
+    for row in table.rows:
+        for leaf in row.fields:
+            origins[leaf] = default
+        for option, leaf, given in _stated(native, table, row.options, row.fields_of):
+            known = origins[leaf]
+            if known.origin is Origin.UNKNOWN or (known.origin is Origin.EXPLICIT and given is None):
+                continue
+            if given is not None:
+                missing = given.missing
+                kind = Origin.UNKNOWN if missing else Origin.EXPLICIT
+                note = f"{missing.expression}: {missing.reason}; {missing.supply}" if missing else ""
+                origins[leaf] = LeafOrigin(kind, given.written, given.place, note)
+            elif known.origin is Origin.DEFAULT:
+                origins[leaf] = LeafOrigin(Origin.DERIVED, note=native.derived[option])
+    reading = Reading(native.framework, native.version, flat, origins, native, table, list(native.findings))
+    reading.extras = _extras(native, table)
+    return reading
+
+
+def _stated(
+    native: Native, table: Table, options: tuple[str, ...], fields_of: Any
+) -> Iterator[tuple[str, str, Given | None]]:
+    for option in options:
+        address = table.names.get(option, option)
+        given = native.given.get(address)
+        if given is None and address not in native.derived:
+            continue
+        for leaf in fields_of(option):
+            yield address, leaf, given
+
+
+def _extras(native: Native, table: Table) -> dict[str, dict[str, Any]]:
+    kept: dict[str, Any] = {}
+    for address, given in native.given.items():
+        row = table.row_of_option.get(address)
+        if row is not None and not row.fields and given.missing is None and not address.startswith("@"):
+            kept[address] = native.values.get(address, given.value)
+    for given in native.unknown:
+        kept[given.address] = given.value if given.missing is None else given.missing.expression
+    return {native.framework: kept} if kept else {}

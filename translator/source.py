@@ -1,0 +1,72 @@
+"""Reading the user's files, safely: bounded size, text only, nothing executed."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from translator.errors import SourceError
+
+MAX_SOURCE_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One text to read: its name as the user gave it, and where siblings may be found."""
+
+    name: str
+    text: str
+    folder: Path | None = None
+    siblings: dict[str, str] = field(default_factory=dict)
+
+    def read_sibling(self, path: str) -> str | None:
+        """The text of a file named by this one; None when it is absent, or not below the same folder."""
+        if path in self.siblings:
+            return self.siblings[path]
+        if self.folder is None or "\x00" in path:
+            return None
+        root = self.folder.resolve()
+        try:
+            target = (root / path).resolve()
+            if not target.is_file() or not target.is_relative_to(root):
+                return None
+            return load(str(target)).text
+        except (OSError, RuntimeError, SourceError):
+            return None
+
+
+def load(name: str) -> Source:
+    """Read a file, or standard input for ``-``. Raises SourceError on anything that is no text of bounded size."""
+    if name == "-":
+        data = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+        return Source("<stdin>", decode(data, "<stdin>"))
+    path = Path(name)
+    try:
+        if path.is_dir():
+            raise SourceError(f"{name} is a folder, not a configuration file")
+        if not path.is_file():
+            raise SourceError(f"no such file: {name}")
+        with path.open("rb") as stream:
+            data = stream.read(MAX_SOURCE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SourceError(f"cannot read {name!r}: {reason}") from None
+    return Source(name, decode(data, name), path.parent)
+
+
+def decode(data: bytes, name: str) -> str:
+    """UTF-8 text (a byte order mark is dropped) of at most `MAX_SOURCE_BYTES`; SourceError otherwise."""
+    if len(data) > MAX_SOURCE_BYTES:
+        raise SourceError(
+            f"{name} is larger than {MAX_SOURCE_BYTES // 2**20} MiB; a training configuration is far smaller"
+        )
+    if not data.strip():
+        raise SourceError(f"{name} is empty")
+    if b"\x00" in data:
+        raise SourceError(f"{name} is binary, not a text file")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"{name} is not UTF-8 text (line {line})") from None
