@@ -21,7 +21,7 @@ def encode_entry(entry: Entry) -> dict[str, Any]:
     row["kind"] = entry.kind
     optional: dict[str, Any] = {
         "type": entry.type_name if entry.type_name != entry.kind else None,
-        "default": entry.default,
+        "default": _json(entry.default),
         "dynamic": entry.dynamic,
         "choices": None if entry.choices is None else list(entry.choices),
         "arity": entry.arity,
