@@ -36,7 +36,7 @@ class Schedule:
     """A pipeline schedule by its name in torch.
 
     ``multi`` schedules run several stages per rank, two unless options say more; ``v_shape`` ones exactly two, and rank
-    r holds the stages r and 2 * ranks - 1 - r. Other schedules loop: rank r holds the stages r, r + ranks, r + 2 * ranks ...
+    r holds the stages r and 2 * ranks - 1 - r. Other schedules loop: rank r holds the stages r, r + ranks and so on.
     ``abstract`` names exist in torch's table, but cannot train.
     """
 
@@ -224,7 +224,7 @@ def reproduce(counts: Sequence[int], schedule: Schedule, ranks: int) -> dict[str
 
 
 def split_points(layers: int, ranks: int, schedule: Schedule, layers_each: int | None = None) -> list[str]:
-    """The first layer of every stage but the first, as torchtitan 0.1.0 generates them (``distributed/pipeline.py:30``).
+    """The first layer of every stage but the first, as torchtitan 0.1.0 generates them.
 
     Raises `SplitError` where torchtitan does.
     """

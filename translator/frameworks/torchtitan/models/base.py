@@ -1,6 +1,7 @@
 """Rows between the arguments of a model class and neutral leaves; the same row reads and writes.
 
-Arguments are flat: ``moe_args.top_k`` for a nested one. Leaves are those of the spec's section ``model``, without that prefix.
+Arguments are flat: ``moe_args.top_k`` for a nested one. Leaves are those of the spec's section ``model``, without that
+prefix.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Row:
 class Family:
     """A model family of one version.
 
-    ``table`` and ``arguments_module`` say where its flavors live; ``arguments_class`` and ``nested`` (argument -> class and
-    module) how one is built. ``pipeline`` is whether torchtitan can split it into stages, ``context`` the attention types with
-    which it runs context parallel. ``unused`` are arguments without influence on the model that is trained.
+    ``table`` and ``module`` say where its flavors live; ``arguments_class`` and ``nested`` (argument -> class and
+    module) how one is built. ``pipeline`` is whether torchtitan can split it into stages, ``context`` the attention
+    types with which it runs context parallel. ``unused`` are arguments without influence on the model that is trained.
     """
 
     name: str
@@ -157,8 +158,8 @@ def choice(argument: str, leaf: str, pairs: Mapping[object, object], source: str
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values mean the same: absent, zero, false, "none" and empty are one value; numbers compare as numbers."""
-    blank = (None, False, 0, 0.0, "none", "", [], {}, ())
+    """Whether two values mean the same; absent, zero, false, "none" and empty are one value."""
+    blank: tuple[object, ...] = (None, False, 0, 0.0, "none", "", [], {}, ())
     if any(one is item or one == item for item in blank):
         return any(other is item or other == item for item in blank)
     if isinstance(one, bool) or isinstance(other, bool):

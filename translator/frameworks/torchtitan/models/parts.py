@@ -80,8 +80,8 @@ def rounded_width(hidden: int, multiplier: object, multiple: int, divisor: int =
 def width_arguments(hidden: int, fits: Callable[[object, int], bool], wanted: int) -> Mapping[str, object] | None:
     """Multiplier and rounding that ``fits`` accepts, the plainest first, or None.
 
-    ``wanted`` is the width to reach; every power of two that divides it is tried as the rounding, and multipliers with as few
-    digits as possible.
+    ``wanted`` is the width to reach; every power of two that divides it is tried as the rounding, and multipliers with
+    as few digits as possible.
     """
     if fits(None, 256):
         return {}
@@ -102,10 +102,10 @@ def width_arguments(hidden: int, fits: Callable[[object, int], bool], wanted: in
 
 
 def moe_rows(group: str, *, trains_bias: bool) -> tuple[Row, ...]:
-    """The common MoE layer, ``models/moe/moe.py:20-39`` (arguments), ``:191-362`` (router), ``:415-554`` (layer) of 0.2.2.
+    """The common MoE layer: ``models/moe/moe.py:22`` (arguments), ``:188`` (router), ``:421`` (layer), all of 0.2.2.
 
-    Scores are computed over all experts in fp32, after a gate in the compute format; no token is dropped; there is no auxiliary
-    loss. ``trains_bias`` is whether the family's optimizer updates the balancing bias
+    Scores are computed over all experts in fp32, after a gate in the compute format; no token is dropped; there is no
+    auxiliary loss. ``trains_bias`` is whether the family's optimizer updates the balancing bias
     (``build_optimizers_with_moe_load_balancing``); without that the bias stays zero.
     """
     name = f"{group}.".__add__
@@ -144,7 +144,10 @@ def moe_rows(group: str, *, trains_bias: bool) -> tuple[Row, ...]:
         link(name("num_experts"), "moe.experts"),
         link(name("top_k"), "moe.top_k"),
         choice(
-            name("score_func"), "moe.router_score", {"softmax": "softmax", "sigmoid": "sigmoid"}, "models/moe/moe.py:311"
+            name("score_func"),
+            "moe.router_score",
+            {"softmax": "softmax", "sigmoid": "sigmoid"},
+            "models/moe/moe.py:315",
         ),
         link(name("route_norm"), "moe.router_normalize"),
         link(name("route_scale"), "moe.router_scaling"),
