@@ -133,6 +133,20 @@ def test_what_a_bare_flag_stores() -> None:
         stored("--num-layers")
 
 
+def test_torchtitan_flags() -> None:
+    catalogue = load("torchtitan", "0.2.2")
+    for flag, stored in (("--debug.deterministic", True), ("--debug.no-deterministic", False)):
+        entry = catalogue.by_flag(flag)
+        assert entry is not None
+        assert (entry.address, entry.takes_value, entry.value_of_flag(flag)) == ("debug.deterministic", False, stored)
+    steps = catalogue.by_flag("--training.local-batch-size")
+    assert steps is catalogue.first("training.local_batch_size")
+    assert catalogue.by_flag("--training.nonesuch") is None
+    early = catalogue.by_flag("--activation_checkpoint.no_early-stop")
+    assert early is not None
+    assert early.value_of_flag("--activation_checkpoint.no_early-stop") is False
+
+
 def test_flavors_of_torchtitan() -> None:
     table = flavors("torchtitan", "0.2.2")
     assert {"llama3", "llama4", "qwen3", "deepseek_v3", "gpt_oss"} <= table.keys()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from translator.catalogue.model import SCHEMA_VERSION, Catalogue, Entry
+from translator.catalogue.model import FIELD_ACTION, SCHEMA_VERSION, Catalogue, Entry
 
 Span = list[str | None]
 
@@ -102,7 +102,7 @@ def renamed(old: Catalogue, new: Catalogue) -> dict[str, str]:
     """Addresses that went while one of their flags now stores elsewhere: old address to new."""
     found: dict[str, str] = {}
     for entry in old.entries:
-        if entry.address in new or entry.action == "field":
+        if entry.address in new or entry.action == FIELD_ACTION:
             continue
         for flag in entry.flags:
             heir = new.by_flag(flag)
@@ -113,7 +113,7 @@ def renamed(old: Catalogue, new: Catalogue) -> dict[str, str]:
 
 def _own_flags(catalogue: Catalogue) -> frozenset[str]:
     """Flags that are facts of their own, not spelt after the address."""
-    return frozenset(flag for entry in catalogue.entries if entry.action != "field" for flag in entry.flags)
+    return frozenset(flag for entry in catalogue.entries if entry.action != FIELD_ACTION for flag in entry.flags)
 
 
 def history_text(framework: str, catalogues: Sequence[Catalogue]) -> str:

@@ -20,7 +20,7 @@ from translator.catalogue.evaluate import (
     keyword_arguments,
 )
 from translator.catalogue.extract_megatron import plain
-from translator.catalogue.model import Entry
+from translator.catalogue.model import FIELD_ACTION, Entry
 from translator.catalogue.source_tree import ClassRef, Module, SourceTree, dotted
 from translator.errors import SourceError
 
@@ -68,7 +68,7 @@ def _leaf(item: Field, address: str, value: ValueType, evaluator: Evaluator) -> 
         key=address,
         address=address,
         kind=value.kind,
-        action="field",
+        action=FIELD_ACTION,
         flags=tuple(flags),
         default=default,
         default_known=dynamic is None,

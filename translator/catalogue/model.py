@@ -17,6 +17,7 @@ from translator.resources import schema_path
 SCHEMA_VERSION = 1
 
 NEGATING_ACTION = "BooleanOptionalAction"
+FIELD_ACTION = "field"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,14 @@ class Entry:
 
     @property
     def takes_value(self) -> bool:
-        """Whether a value may follow the flag."""
-        return self.arity != 0
+        """Whether a value may follow the flag; a dataclass field of kind bool has bare flags, as tyro makes them."""
+        return self.arity != 0 and not (self.action == FIELD_ACTION and self.kind == "bool")
 
     @property
     def negative_flags(self) -> tuple[str, ...]:
         """The ``--no-x`` spellings of an option that has both polarities; empty otherwise."""
+        if self.action == FIELD_ACTION:
+            return self.flags[1:]
         if self.action != NEGATING_ACTION:
             return ()
         return tuple(f"--no-{flag[2:]}" for flag in self.flags if f"--no-{flag[2:]}" in self.flags)
@@ -77,15 +80,20 @@ class Entry:
         """
         if self.takes_value:
             raise ValueError(f"{flag} takes a value")
-        if self.action == NEGATING_ACTION:
-            return flag not in self.negative_flags
+        if self.action in {NEGATING_ACTION, FIELD_ACTION}:
+            return _loose(flag) not in map(_loose, self.negative_flags)
         return {"store_true": True, "store_false": False}.get(self.action, self.const)
+
+
+def _loose(flag: str) -> str:
+    """A flag with hyphens and underscores alike, as tyro takes them (checked with torchtitan 0.2.2)."""
+    return flag.replace("-", "_")
 
 
 class Catalogue:
     """All options of one framework version, indexed by address and by flag."""
 
-    __slots__ = ("_by_address", "_by_flag", "entries", "framework", "version")
+    __slots__ = ("_by_address", "_by_flag", "_by_loose_flag", "entries", "framework", "version")
 
     def __init__(self, framework: str, version: str, entries: tuple[Entry, ...]) -> None:
         self.framework = framework
@@ -93,10 +101,13 @@ class Catalogue:
         self.entries = entries
         self._by_address: dict[str, tuple[Entry, ...]] = {}
         self._by_flag: dict[str, Entry] = {}
+        self._by_loose_flag: dict[str, Entry] = {}
         for entry in entries:
             self._by_address[entry.address] = (*self._by_address.get(entry.address, ()), entry)
             for flag in entry.flags:
                 self._by_flag[flag] = entry
+                if entry.action == FIELD_ACTION:
+                    self._by_loose_flag[_loose(flag)] = entry
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -110,7 +121,7 @@ class Catalogue:
 
     def by_flag(self, flag: str) -> Entry | None:
         """The entry that a command line spelling belongs to."""
-        return self._by_flag.get(flag)
+        return self._by_flag.get(flag) or self._by_loose_flag.get(_loose(flag))
 
     def addresses(self) -> tuple[str, ...]:
         """All addresses, sorted."""
@@ -181,7 +192,7 @@ def decode_entry(row: dict[str, Any]) -> Entry:
     flags = tuple(row.get("flags", ()))
     address = row["address"]
     return Entry(
-        flags[0] if flags and row["action"] != "field" else address,
+        flags[0] if flags and row["action"] != FIELD_ACTION else address,
         address,
         kind,
         row["action"],

@@ -31,7 +31,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
     show = actions.add_parser("show", help="list options, with types, defaults and choices")
     show.add_argument("framework", metavar="FRAMEWORK[@VERSION]")
-    show.add_argument("pattern", nargs="?", default="", help="part of a flag or address, or a glob")
+    show.add_argument(
+        "pattern", nargs="?", default="", help="part of a flag (without its dashes) or address, or a glob"
+    )
     _add_format(show)
 
     compare = actions.add_parser("diff", help="what changed between two versions")
@@ -96,7 +98,8 @@ def _show(args: argparse.Namespace) -> int:
     catalogue = load(name, version or _default_version(name))
     found = [entry for entry in catalogue.entries if _matches(entry, args.pattern)]
     if not found:
-        close = ", ".join(nearest(args.pattern, catalogue))
+        word = args.pattern if set("._") & set(args.pattern) else f"--{args.pattern.lstrip('-')}"
+        close = ", ".join(nearest(word, catalogue))
         raise UsageError(
             f"no option of {name} {catalogue.version} matches {args.pattern!r}",
             fix=f"nearest: {close}" if close else "",
@@ -125,13 +128,15 @@ def _matches(entry: Entry, pattern: str) -> bool:
 
 
 def _cells(entry: Entry) -> tuple[str, ...]:
+    from translator.catalogue.model import FIELD_ACTION
+
     several = f" ({entry.arity})" if entry.arity else ""
     default = json.dumps(entry.default) if entry.default_known else f"{json.dumps(entry.default)} ({entry.dynamic})"
     if entry.conditional:
         default += f" [only with {entry.conditional}]"
     choices = ", ".join(map(str, entry.choices or ()))
-    option = entry.address if entry.action == "field" else ", ".join(entry.flags)
-    stored = "" if entry.action == "field" else entry.address
+    option = entry.address if entry.action == FIELD_ACTION else ", ".join(entry.flags)
+    stored = "" if entry.action == FIELD_ACTION else entry.address
     return option, f"{entry.type_name}{several}", default, choices, stored
 
 
