@@ -35,6 +35,9 @@ MINOR = frozenset(
         "rope.interleaved",
     }
 )
+# A difference that no other agreement makes up for: dense against MoE, grouped against latent attention.
+KIND = frozenset({"moe.experts", "mla.enabled"})
+KIND_WEIGHT = 1000.0
 # Leaves whose absence in a model means "none", so that they are compared all the same.
 ABSENT_MEANS_NONE = frozenset({"attention_window", "mla.enabled", "moe.experts", "mtp.layers", "rope.scaling"})
 
@@ -216,7 +219,7 @@ def _distance(differences: Differences) -> float:
         elif isinstance(want, (int, float)) and isinstance(have, (int, float)) and want > 0 and have > 0:
             total += 0.1 + min(abs(math.log(want / have)), 5.0)
         else:
-            total += 3.0
+            total += KIND_WEIGHT if leaf in KIND else 3.0
     return total
 
 

@@ -88,7 +88,8 @@ def width_arguments(hidden: int, fits: Callable[[object, int], bool], wanted: in
     base = int(2 * (4 * hidden) / 3)
     if not base:
         return None
-    powers = [2**power for power in range(13, -1, -1) if wanted % 2**power == 0]
+    # The usual roundings first.
+    powers = [2**power for power in (8, 9, 10, 11, 12, 7, 6, 5, 4, 3, 2, 1, 0) if wanted % 2**power == 0]
     for multiple in powers:
         if fits(None, multiple):
             return {"multiple_of": multiple}
