@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from translator.catalogue import load, versions
+from translator.frameworks.megatron.table import MEANING_ROWS, table
 from translator.frameworks.megatron.table.own import OWN_ROWS
 from translator.frameworks.megatron.table.renames import RENAMED
 from translator.ledger import Entry
@@ -70,3 +71,12 @@ def test_renames_keep_kind_arity_and_polarity(new: str, old: str) -> None:
         after.arity,
         after.default,
     )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_option_of_a_version_has_exactly_one_row(version: str) -> None:
+    known = load("megatron", version).addresses()
+    names = {new: old for new, old in RENAMED.items() if new not in known and old in known}
+    owned = Counter(names.get(option, option) for row in (*MEANING_ROWS, *OWN_ROWS) for option in row.options)
+    assert {address: owned[address] for address in known if owned[address] != 1} == {}
+    assert set(known) <= table(version).row_of_option.keys()
