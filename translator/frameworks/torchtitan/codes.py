@@ -256,4 +256,9 @@ CODES: dict[str, tuple[str, str]] = {
         "torchtitan warns and builds positions for the longer sequence (models/llama3/model/args.py:49 at 0.2.2).\n"
         "Way out: check that this is meant.",
     ),
+    "S180": (
+        "heads do not divide over tensor ranks",
+        "Every tensor rank holds whole heads: the numbers of attention heads and of key-value heads divide by the tensor degree. torchtitan 0.2.2 does not check it; the first forward pass fails (models/llama3/model/model.py:257).\n"
+        "Example: 8 key-value heads at tensor 16. Way out: a smaller tensor degree.",
+    ),
 }

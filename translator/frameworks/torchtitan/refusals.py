@@ -1,0 +1,195 @@
+"""Configurations that torchtitan itself refuses, or runs in a way that nobody means; one function per topic."""
+
+from __future__ import annotations
+
+from translator.findings import Level
+from translator.frameworks.torchtitan import addresses as at
+from translator.frameworks.torchtitan.state import State
+from translator.native import WORLD_SIZE
+
+_P = "parallelism."
+_T = "training."
+CONVERTERS = {
+    "0.2.2": frozenset(
+        {"quantize.linear.float8", "quantize.linear.mx", "quantize.grouped_mm.float8", "quantize.grouped_mm.mx"}
+    ),
+    "0.1.0": frozenset({"float8", "mx"}),
+}
+_DEGREES = (
+    "data_parallel_replicate_degree",
+    "context_parallel_degree",
+    "tensor_parallel_degree",
+    "pipeline_parallel_degree",
+    "expert_parallel_degree",
+    "expert_tensor_parallel_degree",
+)
+
+
+def check(state: State) -> None:
+    """Add a finding for everything that the real code would refuse, as far as the options tell."""
+    for topic in (_degrees, _experts, _batch, _sequence, _parallelism, _compile, _quantization, _training, _model):
+        topic(state)
+
+
+def _degrees(state: State) -> None:
+    bad = [name for name in _DEGREES if state.number(_P + name, 1) < 1]
+    shard = state.get(f"{_P}data_parallel_shard_degree")
+    given = state.native.given.get(f"{_P}data_parallel_shard_degree")
+    stated = given.value if given is not None else shard
+    if isinstance(stated, int) and (stated == 0 or stated < -1):
+        bad.append("data_parallel_shard_degree")
+    for name in bad:
+        state.say("S150", f"{name} must be positive", _P + name)
+    world = state.number(WORLD_SIZE)
+    if bad or not isinstance(shard, int) or world < 1:
+        return
+    factors = [state.number(_P + name, 1) for name in _DEGREES[:4]]
+    product = shard
+    for factor in factors:
+        product *= factor
+    if product != world:
+        names = " * ".join(map(str, [factors[0], shard, *factors[1:]]))
+        message = f"replicate * shard * context * tensor * pipeline = {names} = {product}, but there are {world} ranks"
+        state.say("S151", message, f"{_P}data_parallel_shard_degree")
+    elif shard * factors[0] < world and shard == 1 and factors[0] > 1 and factors[1] == 1 and not state.get(at.FSDP):
+        message = f"{factors[0]} replicas without sharding run under DDP, which allows no other parallelism"
+        state.say("S165", message, f"{_P}data_parallel_replicate_degree")
+
+
+def _experts(state: State) -> None:
+    expert, width = (state.number(f"{_P}{name}", 1) for name in _DEGREES[4:])
+    tensor = state.number(f"{_P}tensor_parallel_degree", 1)
+    if expert > 1 and width not in {1, tensor}:
+        message = f"expert_tensor_parallel_degree is {width}, neither 1 nor the tensor degree {tensor}"
+        state.say("S152", message, f"{_P}expert_tensor_parallel_degree")
+    ranks = state.number(f"{_P}data_parallel_shard_degree") * state.number(f"{_P}context_parallel_degree", 1) * tensor
+    if ranks > 0 and expert > 0 and width > 0 and ranks % (expert * width):
+        message = f"expert {expert} * expert_tensor {width} does not divide shard * context * tensor = {ranks}"
+        state.say("S153", message, f"{_P}expert_parallel_degree")
+    if state.text(f"{_P}expert_parallel_comm_backend") == "deepep" and (expert == 1 or width > 1):
+        message = "DeepEP needs expert parallelism without expert tensor parallelism"
+        state.say("S175", message, f"{_P}expert_parallel_comm_backend")
+
+
+def _batch(state: State) -> None:
+    local, total, ranks = (
+        state.number(address) for address in (f"{_T}local_batch_size", f"{_T}global_batch_size", at.DP_DEGREE)
+    )
+    if ranks > 0 and (local < 1 or total < 1 or total % (local * ranks)):
+        message = f"the global batch {total} is no multiple of local batch {local} * data-parallel degree {ranks}"
+        state.say("S155", message, f"{_T}global_batch_size")
+    micro = state.number(f"{_P}pipeline_parallel_microbatch_size", 1)
+    if state.number(f"{_P}pipeline_parallel_degree", 1) > 1 and (micro < 1 or local % micro):
+        message = f"the local batch {local} does not divide into micro batches of {micro}"
+        state.say("S156", message, f"{_P}pipeline_parallel_microbatch_size")
+
+
+def _sequence(state: State) -> None:
+    divisor = state.number(at.SEQ_LEN_DIVISOR)
+    if divisor < 1:
+        return
+    length = state.number(f"{_T}seq_len")
+    if length % divisor:
+        state.say("S154", f"seq_len {length} does not divide by tensor * 2 * context = {divisor}", f"{_T}seq_len")
+
+
+def _parallelism(state: State) -> None:
+    pipelined = state.number(f"{_P}pipeline_parallel_degree", 1) > 1
+    family = state.family
+    if pipelined and family is not None and not family.pipeline:
+        message = f"{state.text('model.name')} has no pipeline parallelism in torchtitan {state.native.version}"
+        state.say("S159", message, f"{_P}pipeline_parallel_degree")
+    elif pipelined and state.get(f"{at.MODEL}tied_embeddings"):
+        state.say("S173", "tied embeddings cannot be split into stages", f"{_P}pipeline_parallel_degree")
+    kernel = state.get(f"{at.MODEL}attention_kernel")
+    contextual = state.number(f"{_P}context_parallel_degree", 1) > 1
+    if contextual and family is not None and kernel is not None and kernel not in family.context:
+        message = f"{kernel} attention of {state.text('model.name')} does not run context parallel"
+        state.say("S172", message, f"{_P}context_parallel_degree")
+    stepped = bool(state.get("optimizer.early_step_in_backward"))
+    if state.new and stepped and (pipelined or state.number(f"{_P}expert_parallel_degree", 1) > 1):
+        message = "the optimizer cannot step in the backward pass with pipeline or expert parallelism"
+        state.say("S168", message, "optimizer.early_step_in_backward")
+    overlapped = state.get(f"{_P}pipeline_parallel_expert_parallel_overlap")
+    dual = state.text(f"{_P}pipeline_parallel_schedule").lower() == "dualpipev"
+    recomputed = state.text("activation_checkpoint.mode") != "none"
+    if pipelined and dual and overlapped and recomputed and state.number(f"{_P}expert_parallel_degree", 1) > 1:
+        message = "DualPipeV with overlapped expert parallelism cannot recompute activations"
+        state.say("S174", message, "activation_checkpoint.mode")
+    asked = state.text(f"{_T}mixed_precision_param")
+    if state.get(at.FSDP) is False and state.get(at.COMPUTE_DTYPE) not in {None, asked}:
+        message = (
+            f"computes in {state.get(at.COMPUTE_DTYPE)}, not {asked}: nothing applies mixed precision without FSDP"
+        )
+        fix = "leave a shard degree above 1"
+        state.say("S176", message, f"{_T}mixed_precision_param", fix, Level.WARNING)
+
+
+def _compiled(state: State) -> bool:
+    if not state.new:
+        return bool(state.get(f"{_T}compile"))
+    return bool(state.get("compile.enable")) and "model" in state.names("compile.components")
+
+
+def _compile(state: State) -> None:
+    compiled = _compiled(state)
+    tensor = state.number(f"{_P}tensor_parallel_degree", 1) > 1
+    if tensor and state.get(f"{_P}enable_async_tensor_parallel") and not compiled:
+        message = "asynchronous tensor parallelism needs a compiled model"
+        state.say("S166", message, f"{_P}enable_async_tensor_parallel")
+    mode = state.text("activation_checkpoint.mode")
+    if mode == "memory_budget" and not compiled:
+        state.say("S167", "a memory budget needs a compiled model", "activation_checkpoint.mode")
+    option = state.text("activation_checkpoint.selective_ac_option")
+    if mode == "selective" and option != "op" and not option.isdigit():
+        message = f"selective_ac_option is {option!r}, neither op nor a whole number"
+        state.say("S171", message, "activation_checkpoint.selective_ac_option")
+
+
+def _quantization(state: State) -> None:
+    converters = state.names("model.converters")
+    unknown = [name for name in converters if name not in CONVERTERS[state.native.version]]
+    if unknown and not state.text("experimental.custom_import"):
+        from translator.frameworks.torchtitan.renames import converters as renamed
+
+        new = renamed(unknown)
+        fix = f"write {new}" if state.new and new != unknown else ""
+        names = ", ".join(unknown)
+        state.say("S161", f"torchtitan {state.native.version} has no converter {names}", "model.converters", fix)
+    kinds = {name.rpartition(".")[2] for name in converters if "quantize" in name}
+    if len(kinds) > 1:
+        state.say("S162", f"converters of different kinds: {', '.join(sorted(kinds))}", "model.converters")
+    linear = "quantize.linear.float8" if state.new else "float8"
+    gather = f"{linear}.enable_fsdp_float8_all_gather"
+    if linear in converters and state.get(f"{linear}.recipe_name") is not None and state.get(gather):
+        state.say("S163", "a float8 recipe cannot be combined with float8 all-gather", gather)
+    if "quantize.grouped_mm.float8" in converters:
+        for axis in ("pipeline", "context"):
+            if state.number(f"{_P}{axis}_parallel_degree", 1) > 1:
+                state.say("S164", f"float8 experts do not run {axis} parallel", "model.converters")
+    if "quantize.linear.mx" in converters and _compiled(state) and state.number(f"{_P}tensor_parallel_degree", 1) > 1:
+        state.say("S177", "mxfp8 does not run compiled and tensor parallel", "model.converters")
+
+
+def _training(state: State) -> None:
+    name = state.text("optimizer.name")
+    if name not in {"Adam", "AdamW"}:
+        state.say("S169", f"there is no optimizer {name!r}", "optimizer.name", "Adam or AdamW")
+    if state.get("checkpoint.keep_latest_k") == 1 and state.get(
+        "checkpoint.enable" if state.new else "checkpoint.enable_checkpoint"
+    ):
+        state.say("S170", "a single checkpoint cannot be kept", "checkpoint.keep_latest_k", "2, or 0 for all")
+    warmup, total = state.number("lr_scheduler.warmup_steps"), state.number(at.TOTAL_STEPS)
+    if warmup > total:
+        message = f"the warm-up of {warmup} steps is cut to all {total}"
+        state.say("S178", message, "lr_scheduler.warmup_steps", level=Level.WARNING)
+
+
+def _model(state: State) -> None:
+    tensor = state.number(f"{_P}tensor_parallel_degree", 1)
+    for leaf, what in (("heads", "attention heads"), ("kv_heads", "key-value heads")):
+        count = state.number(f"{at.MODEL}{leaf}")
+        if tensor > 1 and count > 0 and count % tensor:
+            message = f"{count} {what} do not divide over {tensor} tensor ranks"
+            state.say("S180", message, f"{_P}tensor_parallel_degree")
+            return
