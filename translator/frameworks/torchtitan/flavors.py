@@ -184,9 +184,6 @@ def canonical(model: Mapping[str, object]) -> Leaves:
         wanted = {leaf: value for leaf, value in wanted.items() if not leaf.startswith("moe.")}
     else:
         wanted.setdefault("moe.dense_layers", [])
-        # A softmax over the chosen logits is a softmax over all of them, normalised over the chosen.
-        if wanted.get("moe.router_score") == "softmax" and wanted.get("moe.router_score_before_top_k") is False:
-            wanted.update({"moe.router_score_before_top_k": True, "moe.router_normalize": True})
     if not wanted.get("mla.enabled"):
         wanted = {leaf: value for leaf, value in wanted.items() if not leaf.startswith("mla.")}
     if "vocab" not in wanted and "vocab_padded" in wanted:

@@ -178,7 +178,6 @@ ROWS_010: tuple[Row, ...] = (
     *all_fixed(
         {
             "moe.router_score": "sigmoid",
-            "moe.router_score_before_top_k": True,
             "moe.router_normalize": False,
             "moe.router_scaling": 1.0,
             "moe.router_groups": 0,

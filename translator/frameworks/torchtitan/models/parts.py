@@ -163,7 +163,6 @@ def moe_rows(group: str, *, trains_bias: bool) -> tuple[Row, ...]:
         Row((name("load_balance_coeff"),), ("moe.router_bias", "moe.router_bias_rate"), read_bias, write_bias),
         *all_fixed(
             {
-                "moe.router_score_before_top_k": True,
                 "moe.router_dtype": "compute",
                 "moe.router_jitter": None,
                 "moe.balancing": ["none"],
