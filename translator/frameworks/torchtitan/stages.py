@@ -8,7 +8,7 @@ split points (``distributed/pipeline.py:30-124``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -182,8 +182,8 @@ def stages_of_rank(rank: int, ranks: int, stages: int, schedule: Schedule) -> tu
     return tuple(range(rank, stages, ranks))
 
 
-def _weights(counts: Sequence[int]) -> tuple[int, int] | None:
-    """The pair of weights that makes torchtitan split like this, nearest to the defaults; None when there is none."""
+def _weights(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The pairs of weights with which torchtitan splits like this, those nearest to the defaults first."""
     stages, layers = len(counts), sum(counts)
     highest = max(counts) + 2
     pairs = [(first, last) for first in range(highest) for last in range(highest)]
@@ -191,10 +191,9 @@ def _weights(counts: Sequence[int]) -> tuple[int, int] | None:
     for first, last in pairs:
         try:
             if layers_per_stage(layers, stages, first, last) == list(counts):
-                return first, last
+                yield first, last
         except SplitError:
             continue
-    return None
 
 
 def reproduce(counts: Sequence[int], schedule: Schedule, ranks: int) -> dict[str, object]:
@@ -206,19 +205,18 @@ def reproduce(counts: Sequence[int], schedule: Schedule, ranks: int) -> dict[str
     """
     stages = len(counts)
     check_stages(stages, ranks, schedule)
-    weights = _weights(counts)
-    if weights is not None:
-        first, last = weights
+    by_default = stages == ranks * schedule.default_stages_per_rank
+    for first, last in _weights(counts):
         options: dict[str, object] = {}
         if first != DEFAULT_WEIGHT:
             options[FIRST_LESS] = first
         if last != DEFAULT_WEIGHT:
             options[LAST_LESS] = last
-        if stages == ranks * schedule.default_stages_per_rank:
+        if by_default:
             return options
         effective = sum(counts) + first + last
         each = -(-effective // stages)
-        if -(-effective // each) == stages:
+        if -(-effective // each) == stages and schedule.multi:
             return {**options, LAYERS_PER_STAGE: each}
     return {MODULE_NAMES: modules(counts)}
 
