@@ -18,6 +18,7 @@ from translator.frameworks.megatron.arguments import parse_arguments
 from translator.frameworks.megatron.render import default, machines, must_state, render, spelling
 from translator.frameworks.megatron.table import table
 from translator.mapping.views import Sink
+from translator.shell import evaluate
 from translator.shell.values import Word
 
 BASH = shutil.which("bash")
@@ -28,6 +29,7 @@ HOSTILE = (
     "`touch owned`",
     "; touch owned; #",
     "a\ntouch owned\n",
+    "carriage\r\nreturn \\n \\ ' \t\x01b\x1b[0m\x7f",
     'it\'s "quoted" \\ and $HOME ${IFS}',
     "') ; touch owned ; ('",
     "*",
@@ -103,6 +105,52 @@ def other_value(entry: Entry) -> Any:
     if isinstance(entry.arity, int):
         return [one] * entry.arity
     return [one, one] if entry.arity in ("+", "*") else one
+
+
+def read_statically(result: Rendered) -> tuple[list[str], dict[str, str]]:
+    """The program with its arguments, and the environment, as the script reader finds them."""
+    reading = evaluate(result.files[result.main], result.main)
+    assert [finding.message for finding in reading.findings] == []
+    (launch,) = reading.launches
+    words = [launch.program, *launch.argv]
+    assert not any(word.unknowns for word in words)
+    return [word.text for word in words], {name: word.text for name, word in launch.env.items()}
+
+
+@pytest.mark.parametrize("version", versions("megatron"))
+def test_every_option_reads_back_without_running(version: str) -> None:
+    catalogue = load("megatron", version)
+    values = {address: other_value(catalogue.first(address)) for address in catalogue.addresses()}
+    result = rendered({**values, "@world_size": 16}, version)
+    argv, _ = read_statically(result)
+    found, said = options_in(argv, version)
+    assert said == []
+    assert found == {address: values[address] for address in result.stated if address in values}
+    assert len(found) > len(values) - 5
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_hostile_values_read_back_without_running(value: str) -> None:
+    values = {"save": value, "tokenizer_model": f"{value} {value}"}
+    result = rendered({**values, "@world_size": 16, "@environment": {"NCCL_NOTE": value}, "@program": value + ".py"})
+    argv, environment = read_statically(result)
+    assert options_in(argv, VERSION) == (values, [])
+    assert environment["NCCL_NOTE"] == value
+    assert argv[0].removeprefix("./") == value + ".py"
+
+
+@pytest.mark.parametrize(("nodes", "gpus"), [(1, 8), (4, 8), (3, 6)])
+def test_machines_read_back(nodes: int, gpus: int) -> None:
+    result = rendered({"num_layers": 2, "@world_size": nodes * gpus, "@nodes": nodes, "@gpus_per_node": gpus})
+    (launch,) = evaluate(result.files[result.main], result.main).launches
+    assert (launch.nnodes, launch.nproc_per_node, launch.world_size) == (nodes, gpus, nodes * gpus)
+
+
+def test_unknown_machines_read_back_as_unknown() -> None:
+    result = rendered({"num_layers": 2})
+    (launch,) = evaluate(result.files[result.main], result.main).launches
+    assert launch.world_size is None
+    assert [word.text for word in launch.argv] == ["--num-layers", "2"]
 
 
 @needs_bash

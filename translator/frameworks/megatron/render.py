@@ -93,6 +93,7 @@ _NOT_EXPORTED = frozenset(
     {"BASHOPTS", "BASHPID", "BASH_ENV", "BASH_VERSINFO", "ENV", "EUID", "IFS", "POSIXLY_CORRECT", "PPID", "SHELLOPTS"}
     | {"UID", "_"}
 )
+_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Names that the script sets itself.
 _OWN_NAMES = frozenset({"GPUS_PER_NODE", "NNODES", *ORDER})
 
@@ -160,7 +161,7 @@ def render(
             notes.append(f"Left out: {spelling(address, version)}; {safe(str(error))}")
             continue
         if words is not None:
-            text = " ".join(shlex.quote(word) for word in words)
+            text = " ".join(quote(word) for word in words)
             stated[address] = text
             lines.setdefault(group_of(address, fields_of(address)), []).append((text, _comment(address, sink, context)))
     nodes, gpus = machines(sink.values)
@@ -203,6 +204,17 @@ def group_of(address: str, fields: tuple[str, ...]) -> str:
     return "OTHER_ARGS"
 
 
+def quote(word: str) -> str:
+    """A word as bash reads it back; control characters are written as escapes, so that a line stays one line."""
+    if not any(character < " " or character == "\x7f" for character in word):
+        return shlex.quote(word)
+    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
+    for character in sorted(set(word)):
+        if character < " " or character == "\x7f":
+            escaped = escaped.replace(character, _ESCAPES.get(character) or f"\\x{ord(character):02x}")
+    return f"$'{escaped}'"
+
+
 def safe(text: str) -> str:
     """A text that may stand in a comment: one line, nothing that a terminal would act on, not too long."""
     shown = "".join(
@@ -227,13 +239,13 @@ def _comment(address: str, sink: Sink, context: RenderContext) -> str:
 
 
 def _aligned(lines: list[tuple[str, str]]) -> list[str]:
-    width = max((len(text) for text, _ in lines if len(text) < COMMENT_COLUMN and "\n" not in text), default=0)
+    width = max((len(text) for text, _ in lines if len(text) < COMMENT_COLUMN), default=0)
     return [f"{text:<{width}}  # {comment}" if comment else text for text, comment in lines]
 
 
 def _program(value: Any) -> str:
     name = value if isinstance(value, str) and value.endswith(".py") and "\x00" not in value else DEFAULT_PROGRAM
-    return shlex.quote(f"./{name}" if name.startswith("-") else name)
+    return quote(f"./{name}" if name.startswith("-") else name)
 
 
 def _exports(environment: Mapping[str, Any], notes: list[str]) -> list[str]:
@@ -245,7 +257,7 @@ def _exports(environment: Mapping[str, Any], notes: list[str]) -> list[str]:
         if not _NAME.match(name) or name in _NOT_EXPORTED or "\x00" in text:
             notes.append(f"Left out: environment variable {safe(name)}; it cannot be exported here")
         else:
-            lines.append(f"export {name}={shlex.quote(text)}")
+            lines.append(f"export {name}={quote(text)}")
     return lines
 
 
