@@ -36,7 +36,7 @@ CODES: dict[str, Code] = {
         "Quotes that come out of a variable or array element are ordinary characters for bash: an element "
         "\"--split '99,1,0'\" expanded without quotes passes the two words --split and '99,1,0', quotes included.",
         "ARGS=(\"--split '99,1,0'\"); torchrun train.py ${ARGS[@]}",
-        "Write the option and its value as two words of the array and expand it as \"${ARGS[@]}\".",
+        'Write the option and its value as two words of the array and expand it as "${ARGS[@]}".',
     ),
     "R063": Code(
         "A condition cannot be decided from the text; both branches were read.",

@@ -125,7 +125,17 @@ _BRACE_NAME = re.compile(r"([!#]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])")
 _OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//|/#|/%|/|\^\^?|,,?|:|@[A-Za-z]")
 _SPECIAL = frozenset("@*#?$!-0123456789")
 _ANSI = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
-_SIMPLE_ESCAPES = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_SIMPLE_ESCAPES = {
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "E": "\x1b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
 PLACEHOLDER = re.compile(r"(?<==)<[A-Za-z][^<>|&;()\n\"'$`\\]*>(?=[ \t]*(?:[\n#/]|$))")
 
 
@@ -217,9 +227,11 @@ class Lexer:
         if following == "\n":
             return at + 2
         in_text = mode is DOUBLE or mode is TEXT or mode is BRACED_QUOTED
-        if in_text and not (following in "$`\\" or (following == '"' and mode is not TEXT) or (
-            following == "}" and mode is BRACED_QUOTED
-        )):
+        if in_text and not (
+            following in "$`\\"
+            or (following == '"' and mode is not TEXT)
+            or (following == "}" and mode is BRACED_QUOTED)
+        ):
             out.append(Lit("\\", at, at + 1, quoted))
             return at + 1
         out.append(Lit(following, at + 1, at + 2, True))

@@ -149,6 +149,8 @@ BREAK = 4
 """No text; ends a field, as between the elements of ``${A[@]}``."""
 HOLE = 8
 """No text; marks where a variable that is not set expanded to nothing (``unknown`` says which)."""
+SOFT = 16
+"""An unknown that may as well be unset (a scheduler's variable outside any scheduler)."""
 
 
 class Chunk:
@@ -156,9 +158,7 @@ class Chunk:
 
     __slots__ = ("flags", "offset", "source", "text", "unknown")
 
-    def __init__(
-        self, text: str, source: Source, offset: int, unknown: Unknown | None = None, flags: int = 0
-    ) -> None:
+    def __init__(self, text: str, source: Source, offset: int, unknown: Unknown | None = None, flags: int = 0) -> None:
         self.text = text
         self.source = source
         self.offset = offset
@@ -167,7 +167,7 @@ class Chunk:
 
     def flagged(self, flags: int) -> Chunk:
         """The same characters in another quoting context; markers keep what they mark."""
-        flags |= self.flags & (BREAK | HOLE)
+        flags |= self.flags & (BREAK | HOLE | SOFT)
         return self if flags == self.flags else Chunk(self.text, self.source, self.offset, self.unknown, flags)
 
     def cut(self, low: int, high: int) -> Chunk:

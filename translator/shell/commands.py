@@ -1,0 +1,402 @@
+"""Simple commands: assignments, functions, builtins, redirections, other shells and launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from translator.findings import Place
+from translator.shell import builtins, filters, launch
+from translator.shell.expand import Expander
+from translator.shell.launch import Context
+from translator.shell.lexer import Lexer
+from translator.shell.state import State, Var
+from translator.shell.syntax import Assign, Function, Heredoc, Redirect, Simple
+from translator.shell.tokens import tokenize
+from translator.shell.values import (
+    HOLE,
+    SPLIT,
+    Chunk,
+    DerivedSource,
+    Launch,
+    Source,
+    Unknown,
+    Value,
+    Word,
+    WrittenFile,
+)
+
+if TYPE_CHECKING:
+    from translator.shell.interp import Flow, Interpreter
+
+MAX_CALLS = 30
+MAX_FILES = 200
+
+
+class Commands:
+    """The part of the interpreter that runs simple commands."""
+
+    if TYPE_CHECKING:
+        state: State
+        source: Source
+        offset: int
+        expander: Expander
+        given: Mapping[str, Value]
+        locals: list[dict[str, Var | None]]
+        holes: list[Unknown]
+        out: list[Chunk] | None
+        opaque: bool
+        stdin: Value | None
+        cause: Unknown | None
+        assumable: bool
+        quiet: int
+        function_name: str
+        zero: Value
+        file_name: Value
+        files: list[WrittenFile]
+        launches: list[Launch]
+        context: Context
+        allocation: dict[str, Value]
+        pending: list[tuple[Flow, State, Unknown]]
+        read_sibling: Callable[[str], str | None] | None
+
+        def report(self, code: str, level: str, message: str, place: Place | None, fix: str = "") -> None: ...
+        def spend(self, steps: int = 1) -> None: ...
+        def here(self) -> Place: ...
+        def apply(self, assign: Assign, source: Source) -> None: ...
+        def assign(self, name: str, index: str | None, value: Value, *, append: bool = False) -> None: ...
+        def bounded(self, value: Value) -> Value: ...
+        def run_text(self, source: Source, start: int = 0, end: int | None = None) -> Flow | None: ...
+        def execute(self, node: object) -> Flow | None: ...
+        def subshell(self, action: Callable[[], Flow | None]) -> None: ...
+        def restore_locals(self, frame: Mapping[str, Var | None]) -> None: ...
+        def settle_pending(self, mark: int, kinds: frozenset[str]) -> None: ...
+
+    # -- running a command
+
+    def simple(self, node: Simple) -> Flow | None:
+        """One simple command."""
+        tokens = node.tokens
+        if tokens is None:
+            tokens = node.tokens = tokenize(Lexer(node.source), node.spans)
+        if tokens.trouble is not None:
+            place = node.source.place(tokens.trouble)
+            self.report("R060", "error", "this is not understood as bash", place, "check the script with bash -n")
+        if tokens.redirects or node.heredocs:
+            return self.with_redirects(node, lambda: self._words(node, tokens.words, tokens.assigns))
+        return self._words(node, tokens.words, tokens.assigns)
+
+    def _words(self, node: Simple, words: Sequence[object], assigns: Sequence[Assign]) -> Flow | None:
+        source = node.source
+        if not words:
+            self.state.status = 0
+            self.assumable = False
+            for assign in assigns:
+                self.apply(assign, source)
+            return None
+        first = words[0]
+        bare = first.bare if not isinstance(first, Assign) else None  # type: ignore[attr-defined]
+        if bare in builtins.DECLARATIONS:
+            for assign in assigns:
+                self.apply(assign, source)
+            return builtins.declare(self._interp(), bare, words[1:], source)
+        values = self.expander.fields(words, source)  # type: ignore[arg-type]
+        if not values:
+            for assign in assigns:
+                self.apply(assign, source)
+            return None
+        self.offset = node.start
+        if not assigns:
+            return self.command(values)
+        return self._with_assigns(assigns, source, values)
+
+    def _interp(self) -> Interpreter:
+        return self  # type: ignore[return-value]
+
+    def _with_assigns(self, assigns: Sequence[Assign], source: Source, values: list[Value]) -> Flow | None:
+        """``NAME=value command``: set and exported for this command alone."""
+        saved = {assign.name: self.state.vars.get(assign.name) for assign in assigns}
+        for assign in assigns:
+            self.apply(assign, source)
+            var = self.state.vars.get(assign.name)
+            if var is not None:
+                self.state.vars[assign.name] = exported = var.replaced(var.value, var.array)
+                exported.exported = True
+        try:
+            return self.command(values)
+        finally:
+            self.restore_locals(saved)
+
+    def command(self, values: list[Value]) -> Flow | None:
+        """A command whose words are expanded."""
+        name = values[0].text
+        function = self.state.functions.get(name)
+        if function is not None:
+            return self.call(function, values[1:])
+        handler = builtins.BUILTINS.get(name)
+        if handler is not None:
+            self.state.status = 0
+            self.assumable = False
+            return handler(self._interp(), values[1:])
+        return self.external(values)
+
+    def call(self, function: Function, arguments: list[Value]) -> Flow | None:
+        """A function call."""
+        if len(self.locals) >= MAX_CALLS:
+            from translator.shell.interp import LimitError
+
+            raise LimitError(f"functions call each other more than {MAX_CALLS} deep")
+        outer_arguments, outer_name = self.state.positional, self.function_name
+        mark = len(self.pending)
+        self.state.positional, self.function_name = arguments, function.name
+        self.locals.append({})
+        try:
+            flow = self.execute(function.body)
+            self.settle_pending(mark, frozenset({"return"}))
+        finally:
+            self.restore_locals(self.locals.pop())
+            self.state.positional, self.function_name = outer_arguments, outer_name
+        return None if flow is not None and flow.kind == "return" else flow
+
+    # -- redirections
+
+    def with_redirects(self, node: Simple, action: Callable[[], Flow | None]) -> Flow | None:
+        """Run with the redirections and heredocs of a command."""
+        tokens = node.tokens
+        if tokens is None:
+            tokens = node.tokens = tokenize(Lexer(node.source), node.spans)
+        outer_out, outer_in, outer_opaque = self.out, self.stdin, self.opaque
+        target: Value | None = None
+        for redirect in tokens.redirects:
+            target = self._redirect(redirect, node.source, target)
+        for heredoc in node.heredocs:
+            self.stdin = self._heredoc(heredoc, node.source)
+        diverted = target is not None
+        if diverted:
+            self.out, self.opaque = [], False
+        try:
+            flow = action()
+            if target is not None and self.out and not self.opaque:
+                self.write(target, Value(self.out))
+        finally:
+            if diverted:
+                self.opaque = outer_opaque
+            self.out, self.stdin = outer_out, outer_in
+        return flow
+
+    def _redirect(self, redirect: Redirect, source: Source, target: Value | None) -> Value | None:
+        """Apply one redirection; returns where standard output goes when that is not the reader of the command."""
+        value = self.expander.value(redirect.target, source)
+        operator, descriptor = redirect.operator, redirect.descriptor
+        if operator == "<<<":
+            newline = Chunk("\n", source, source.text.find("\n") if not value.chunks else value.chunks[-1].offset)
+            self.stdin = Value((*value.chunks, newline))
+        elif operator == "<" and descriptor in {"", "0"}:
+            unknown = Unknown(f"< {value.text}", None, "the content of a file", self.here())
+            self.stdin = Value((Chunk(unknown.expression, source, self.offset, unknown),))
+        elif operator in {">", ">>", ">|", "&>", "&>>", "<>"} and descriptor in {"", "1"}:
+            return value
+        elif operator == ">&" and descriptor in {"", "1"} and value.text != "1":
+            return Value((Chunk("/dev/stderr", source, self.offset),))
+        return target
+
+    def _heredoc(self, heredoc: Heredoc, source: Source) -> Value:
+        if heredoc.literal:
+            value = Value((Chunk(source.text[heredoc.start : heredoc.end], source, heredoc.start),))
+        else:
+            value = self.expander.span(heredoc.start, heredoc.end, source)
+        if heredoc.strip:
+            chunks: list[Chunk] = []
+            fresh = True
+            for chunk in value.chunks:
+                at = 0
+                for line in chunk.text.splitlines(keepends=True):
+                    skip = len(line) - len(line.lstrip("\t")) if fresh and chunk.unknown is None else 0
+                    chunks.append(chunk.cut(at + skip, at + len(line)))
+                    at += len(line)
+                    fresh = line.endswith("\n")
+            value = Value(chunks)
+        if value.chunks and not value.text.endswith("\n"):
+            value = Value((*value.chunks, Chunk("\n", source, heredoc.end)))
+        return value
+
+    def write(self, path: Value, body: Value) -> None:
+        """Note a file that the script writes."""
+        if path.text.startswith("/dev/") or len(self.files) >= MAX_FILES:
+            return
+        place = self.here()
+        self.files.append(WrittenFile(path.word(place), body.word(place), place))
+
+    # -- other programs
+
+    def emit(self, chunks: Sequence[Chunk]) -> None:
+        """Write to standard output, when something reads it."""
+        if self.out is not None:
+            self.out.extend(chunks)
+            if len(self.out) > 1000:
+                self.spend(1)
+
+    def external(self, values: list[Value]) -> Flow | None:
+        """A command that bash would look up on PATH."""
+        self.spend(1)
+        stripped = launch.strip(values, self.context)
+        if isinstance(stripped, launch.Program):
+            self._launch(stripped)
+        elif isinstance(stripped, launch.Shell):
+            return self._shell(stripped)
+        elif stripped.words and len(stripped.words) < len(values) and self._inner(stripped):
+            return None
+        elif filters.run(self._interp(), stripped.words):
+            return None
+        self._foreign(values)
+        return None
+
+    def _inner(self, other: launch.Other) -> bool:
+        """``exec myfunction``, ``env NAME=x cmd``: a launcher before something of the script's own."""
+        if other.words[0].text in self.state.functions and not other.context.names[-1:] == ("srun",):
+            self.call(self.state.functions[other.words[0].text], list(other.words[1:]))
+            return True
+        return False
+
+    def _foreign(self, values: Sequence[Value]) -> None:
+        """A program of which nothing is known: its output and exit status are not."""
+        self.opaque = True
+        self.state.status = None
+        self.assumable = True
+        text = " ".join(value.text for value in values)
+        self.cause = Unknown(text[:60], None, "another program's exit status", self.here())
+
+    def _shell(self, shell: launch.Shell) -> Flow | None:
+        """``bash -c 'code'`` or ``bash script.sh``."""
+        if shell.code is None and shell.script is None:
+            self._foreign(())
+            return None
+        outer_context, outer_zero, outer_file = self.context, self.zero, self.file_name
+
+        def run() -> Flow | None:
+            self.state.functions = {}
+            self.state.options = {}
+            self.state.vars = {name: var for name, var in self.state.vars.items() if var.exported}
+            for name, value in shell.context.env.items():
+                self.state.vars[name] = var = Var(value)
+                var.exported = True
+            self.context = shell.context
+            if shell.code is not None:
+                self.state.positional = list(shell.arguments[1:])
+                return self.evaluate_text(shell.code)
+            assert shell.script is not None
+            self.state.positional = list(shell.arguments)
+            self.zero = self.file_name = shell.script
+            return self.read_file(shell.script, "called")
+
+        self.assumable = True
+        self.state.status = 0
+        try:
+            self.subshell(run)
+        finally:
+            self.context, self.zero, self.file_name = outer_context, outer_zero, outer_file
+        self.opaque = self.opaque or self.quiet > 0
+        return None
+
+    def evaluate_text(self, code: Value) -> Flow | None:
+        """``eval``: code that the script put together."""
+        self.holes.extend(code.holes)
+        self.spend(1 + len(code.text) // 2000)
+        if code.chunks and code.chunks[0].is_unknown and code.chunks[0].text.startswith(("$(", "`")):
+            self.report("R069", "warning", "code from another program's output is not evaluated", self.here())
+            self._foreign([code])
+            return None
+        source: Source
+        only = code.chunks[0] if len(code.chunks) == 1 else None
+        if only is not None and type(only.source) is Source and only.source.text.startswith(only.text, only.offset):
+            return self.run_text(only.source, only.offset, only.offset + len(only.text))
+        source = DerivedSource(code.chunks, self.source)
+        return self.run_text(source)
+
+    def read_file(self, path: Value, verb: str) -> Flow | None:
+        """Evaluate another file of the script's author."""
+        from translator.shell.interp import LimitError
+
+        name, text = path.text, None
+        if self.read_sibling is not None:
+            if path.known:
+                text = self.read_sibling(name)
+            else:
+                known = 0
+                for chunk in reversed(path.chunks):
+                    if chunk.is_unknown:
+                        break
+                    known += len(chunk.text)
+                name = name[len(name) - known :].lstrip("/") if known else ""
+                text = self.read_sibling(name) if name else None
+        if text is None:
+            self.report(
+                "R064", "warning", f"{path.text} is {verb}, but was not found", self.here(),
+                "put the file beside the script, or pass what it sets with --set NAME=value",
+            )  # fmt: skip
+            self._foreign([path])
+            return None
+        self.spend(10)
+        self.file_depth = getattr(self, "file_depth", 0) + 1
+        if self.file_depth > 10:
+            raise LimitError("files read each other more than 10 deep")
+        outer_file, self.file_name = self.file_name, path
+        mark = len(self.pending)
+        try:
+            flow = self.run_text(Source(text.replace("\r\n", "\n"), name))
+            self.settle_pending(mark, frozenset({"return"}))
+        finally:
+            self.file_name = outer_file
+            self.file_depth -= 1
+        return None if flow is not None and flow.kind == "return" else flow
+
+    def environment(self, extra: Mapping[str, Value]) -> dict[str, Word]:
+        """What a program started here finds in its environment."""
+        place = self.here()
+        env = {
+            name: var.scalar.word(place)
+            for name, var in self.state.vars.items()
+            if var.exported and var.array is None and var.scalar is not None
+        }
+        env.update((name, value.word(place)) for name, value in extra.items())
+        return env
+
+    def _launch(self, program: launch.Program) -> None:
+        from translator.shell.interp import MAX_LAUNCHES, LimitError
+
+        self._foreign([program.program])
+        if self.quiet:
+            return
+        if len(self.launches) >= MAX_LAUNCHES:
+            raise LimitError(f"more than {MAX_LAUNCHES} launches")
+        place = self.here()
+        env = self.environment(program.context.env)
+        found = launch.build(program, env, self.allocation, place)
+        self.launches.append(found)
+        self.spend(len(found.argv) // 8)
+        self._remark(program.arguments)
+
+    def _remark(self, arguments: Sequence[Value]) -> None:
+        """Findings on what expansion did to the arguments of a launch."""
+        for unknown in self.holes:
+            self._hole(unknown, None)
+        self.holes.clear()
+        option: Value | None = None
+        for value in arguments:
+            if value.text.startswith("--"):
+                option = value
+            for chunk in value.chunks:
+                if chunk.flags & HOLE and chunk.unknown is not None:
+                    self._hole(chunk.unknown, option)
+                elif chunk.flags & SPLIT and chunk.unknown is None and ("'" in chunk.text or '"' in chunk.text):
+                    self.report(
+                        "R062", "warning", f"the quote characters in {chunk.text} reach the program", chunk.place(),
+                        "make the option and its value two words, and quote the expansion",
+                    )  # fmt: skip
+
+    def _hole(self, unknown: Unknown, option: Value | None) -> None:
+        name = unknown.name or unknown.expression
+        what = f"positional parameter {name}" if name.isdigit() else name
+        after = f" after {option.text}" if option is not None else ""
+        fix = "pass it with --args" if name.isdigit() else f"pass --set {name}=value"
+        self.report("R061", "warning", f"{what} is not set and expands to nothing{after}", unknown.place, fix)
