@@ -185,9 +185,11 @@ def stages_of_rank(rank: int, ranks: int, stages: int, schedule: Schedule) -> tu
 def _weights(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
     """The pairs of weights with which torchtitan splits like this, those nearest to the defaults first."""
     stages, layers = len(counts), sum(counts)
-    highest = max(counts) + 2
-    pairs = [(first, last) for first in range(highest) for last in range(highest)]
-    pairs.sort(key=lambda pair: (sum(weight != DEFAULT_WEIGHT for weight in pair), sum(pair)))
+    # Every stage between first and last has the even share, or one layer more; the last one never has the extra layer.
+    shares = {counts[-2], counts[-2] - 1} if stages > 2 else set(range(max(counts) + 2))
+    found = {(share + extra - counts[0], share - counts[-1]) for share in shares for extra in (0, 1)}
+    pairs = [pair for pair in found if min(pair) >= 0]
+    pairs.sort(key=lambda pair: (sum(weight != DEFAULT_WEIGHT for weight in pair), sum(pair), pair))
     for first, last in pairs:
         try:
             if layers_per_stage(layers, stages, first, last) == list(counts):
