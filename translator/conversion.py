@@ -70,7 +70,7 @@ def convert(reading: Reading, framework: Framework, version: str, source_name: s
     table = framework.table(version)
     sink = table.write(reading.flat, reading.origins)
     for address, value in reading.extras.get(framework.name, {}).items():
-        sink.put(address, value)
+        sink.put(reading.table.row_name(address) if reading.table else address, value)
     context = RenderContext(_origin_notes(reading, table, sink), source_name, source_title, reading.flat)
     rendered = framework.render(sink, version, context)
     back = _read_back(rendered, framework, version)
@@ -159,14 +159,29 @@ class _Judge:
         )
         return LedgerLine(given.written, value, given.place, entry, touches, target, note, fields)
 
+    def _unchanged(self, given: Given) -> bool:
+        """Whether the target is the same framework and says the very same."""
+        return (
+            self.reading.framework == self.table.framework
+            and self._address_here(given.address) in self.rendered.stated
+            and equal(self.sink.values.get(self._address_here(given.address)), given.value)
+        )
+
+    def _address_here(self, address: str) -> str:
+        """An address of the source in the names of the target version of the same framework."""
+        assert self.reading.table is not None
+        row_name = self.reading.table.row_name(address)
+        return self.table.names.get(row_name, row_name)
+
     def _own_line(self, given: Given, value: object) -> LedgerLine:
         reading = self.reading
         assert reading.table is not None
         row = reading.table.row_of_option.get(given.address)
         if given.address in LAUNCH_ADDRESSES or row is None:
             return LedgerLine(given.written, value, given.place, Entry.IRRELEVANT, Touches.NOTHING, "", "", ())
-        if given.address in self.sink.values and reading.framework == self.table.framework:
-            target = self.rendered.stated.get(given.address, "")
+        here = self._address_here(given.address)
+        if here in self.sink.values and reading.framework == self.table.framework:
+            target = self.rendered.stated.get(here, "")
             entry = Entry.EXACT if target else Entry.DEFAULT
             return LedgerLine(given.written, value, given.place, entry, row.touches, target, "", ())
         if given.missing is not None:

@@ -12,7 +12,7 @@ row of a framework's table (`table.Table` checks it). Constructors cover the usu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from translator.errors import InternalError
@@ -60,10 +60,26 @@ def same(option: str, leaf: str) -> Row:
 
     def write(spec: SpecView, sink: Sink) -> None:
         value = spec(leaf)
-        if value is not None:
-            sink.put(option, value)
+        if value is not None and not sink.put(option, value):
+            _not_here(sink, leaf, value)
 
     return Row((option,), (leaf,), read, write, identical=True)
+
+
+def switch(option: str, leaf: str) -> Row:
+    """An on-off option and leaf; an option that is not set is off. None where the version lacks the option."""
+    row = same(option, leaf)
+
+    def read(native: NativeView) -> Mapping[str, Any]:
+        return {leaf: bool(native(option)) if native.has(option) else None}
+
+    return replace(row, read=read)
+
+
+def _not_here(sink: Sink, leaf: str, value: Any) -> None:
+    """The version lacks the option, or the choice. That something is off needs no option."""
+    entry = Entry.UNSUPPORTED if value else Entry.DEFAULT
+    sink.short(leaf, entry, f"version {sink.version} has no option for it")
 
 
 def choice(
@@ -93,7 +109,8 @@ def choice(
         if value is None and None not in inverse:
             return
         if value in inverse:
-            sink.put(option, inverse[value])
+            if not sink.put(option, inverse[value]):
+                _not_here(sink, leaf, value)
         elif nearest and value in nearest:
             native_value, why = nearest[value]
             sink.put(option, native_value)
@@ -118,8 +135,8 @@ def scaled(option: str, leaf: str, factor: float) -> Row:
 
     def write(spec: SpecView, sink: Sink) -> None:
         value = spec(leaf)
-        if value is not None:
-            sink.put(option, value * factor)
+        if value is not None and not sink.put(option, value * factor):
+            _not_here(sink, leaf, value)
 
     return Row((option,), (leaf,), read, write)
 

@@ -14,9 +14,9 @@ from translator.spec import leaves
 class Table:
     """All rows of one framework for one version.
 
-    ``known`` are the addresses of the version's catalogue; ``names`` maps the address that rows use to the one of
-    this version where it was renamed. Raises InternalError unless every spec leaf is owned by exactly one row, no
-    option by two, and every known option by one.
+    ``known`` are the addresses of the version's catalogue, ``choices`` the values that it names; ``names`` maps the
+    address that rows use to the one of this version where it was renamed. Raises InternalError unless every spec leaf
+    is owned by exactly one row, no option by two, and every known option by one.
     """
 
     def __init__(
@@ -24,13 +24,16 @@ class Table:
         framework: str,
         version: str,
         rows: Iterable[Row],
+        *,
         known: Iterable[str],
         names: Mapping[str, str] | None = None,
+        choices: Mapping[str, Iterable[Any]] | None = None,
     ) -> None:
         self.framework = framework
         self.version = version
         self.rows = tuple(rows)
         self.known = frozenset(known)
+        self.choices = {address: frozenset(values) for address, values in (choices or {}).items()}
         self.names = {new: old for new, old in (names or {}).items() if new not in self.known and old in self.known}
         self._row_name = {old: new for new, old in self.names.items()}
         self.row_of_option: dict[str, Row] = {}
@@ -57,6 +60,10 @@ class Table:
             shown = "; ".join(problems[:12])
             raise InternalError(f"table of {self.framework} {self.version}: {shown} ({len(problems)} in all)")
 
+    def row_name(self, address: str) -> str:
+        """The name by which rows call the option at ``address``."""
+        return self._row_name.get(address, address)
+
     def fields_of(self, address: str) -> tuple[str, ...]:
         """The leaves that the option at ``address`` feeds; empty for an option without a neutral meaning."""
         row = self.row_of_option.get(address)
@@ -79,7 +86,7 @@ class Table:
     def write(self, flat: Mapping[str, Any], origins: Mapping[str, Any] | None = None) -> Sink:
         """Spec leaves to native values, with everything that could not be said."""
         view = SpecView(flat, origins)
-        sink = Sink(self.known, self.names, self.version)
+        sink = Sink(self.known, self.names, self.version, self.choices)
         for row in self.rows:
             if row.fields:
                 row.write(view, sink)

@@ -23,6 +23,11 @@ class NativeView:
         """The value in force at ``address``, or ``default`` when unknown or absent."""
         return self._values.get(self._names.get(address, address), default)
 
+    @property
+    def mapping(self) -> Mapping[str, Any]:
+        """All values in force, by this version's own addresses."""
+        return self._values
+
     def has(self, address: str) -> bool:
         """Whether this version has the option and its value is known."""
         return self._names.get(address, address) in self._values
@@ -56,12 +61,14 @@ class Shortfall:
 class Sink:
     """Collects what rows write: native values, shortfalls, remarks, further files.
 
-    ``known`` are the addresses of the target version; writing another one is a shortfall of the leaves concerned.
+    ``known`` are the addresses of the target version, ``choices`` what it accepts where it names the values;
+    anything else is not written, and the row must say what is lost.
     """
 
     known: frozenset[str]
     names: Mapping[str, str]
     version: str
+    choices: Mapping[str, frozenset[Any]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
     remarks: dict[str, str] = field(default_factory=dict)
     shortfalls: dict[str, Shortfall] = field(default_factory=dict)
@@ -75,9 +82,13 @@ class Sink:
         return address.startswith("@") or address in self.known
 
     def put(self, address: str, value: Any, remark: str = "") -> bool:
-        """State an option; false when the target version does not have it."""
+        """State an option; false when the target version does not have it, or not with this value."""
         address = self.names.get(address, address)
         if not (address.startswith("@") or address in self.known):
+            return False
+        accepted = self.choices.get(address)
+        named = value if isinstance(value, list) else [value]
+        if accepted is not None and value is not None and any(item not in accepted for item in named):
             return False
         self.values[address] = value
         if remark:

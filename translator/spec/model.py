@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from translator.spec.base import MEMORY, NOTHING, SPEED, Section, leaf
+from translator.spec.base import MEMORY, NOTHING, OPERATION, SPEED, Section, leaf
 
 Positions = Literal["rope", "learned", "yarn", "mrope", "relative", "none"]
 RopeScaling = Literal["none", "linear", "llama3", "yarn"]
@@ -24,7 +24,6 @@ class Moe(Section):
     shared_gate: bool | None = leaf("whether a learned gate scales the shared experts")
     dense_layers: list[int] | None = leaf("indices of the layers that have a dense feed-forward instead")
     router_score: Literal["softmax", "sigmoid", "sqrtsoftplus"] | None = leaf("function from router logits to scores")
-    router_score_before_top_k: bool | None = leaf("scores are computed over all experts, before the top k are taken")
     router_normalize: bool | None = leaf("the scores of the chosen experts are normalised to sum 1")
     router_scaling: float | None = leaf("factor on the routing weights")
     router_groups: int | None = leaf("expert groups for group-limited routing", ge=0)
@@ -73,7 +72,7 @@ class Rope(Section):
     """Rotary position embedding, beyond its base."""
 
     fraction: float | None = leaf("share of each head's width that is rotated")
-    interleaved: bool | None = leaf("neighbouring pairs are rotated (else halves)")
+    interleaved: bool | None = leaf("neighbouring pairs are rotated (else halves): a permutation of weights", OPERATION)
     scaling: RopeScaling | None = leaf("how frequencies are stretched for long contexts")
     scaling_factor: float | None = leaf("how far the context is stretched")
     low_freq_factor: float | None = leaf("llama3 scaling: lower bound of the blend")

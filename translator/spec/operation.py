@@ -33,6 +33,9 @@ class Checkpoint(Section):
     keep_latest: int | None = leaf("checkpoints kept; 0 for all", OPERATION, ge=0)
     asynchronous: bool | None = leaf("saving runs beside training", SPEED)
     format: str | None = leaf("checkpoint format", OPERATION)
+    override_schedule: bool | None = leaf(
+        "a resumed run takes the schedule of the configuration, not of the checkpoint"
+    )
     weights_only: bool | None = leaf("load the weights and start afresh otherwise", TRAINING)
 
 

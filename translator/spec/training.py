@@ -37,13 +37,13 @@ class Precision(Section):
     )
     fp8_parameters: bool | None = leaf("parameters are gathered, or kept, in fp8", MEMORY)
     fp8_skip: list[str] | None = leaf("modules left out of fp8")
+    fp8_experts: bool | None = leaf("the experts' matrix products run in fp8 too")
     fp4: Literal["none", "e2m1"] | None = leaf("fp4 format of matrix products")
     loss_scale: float | None = leaf("static loss scale; None is dynamic under fp16 and absent otherwise")
     initial_loss_scale: float | None = leaf("first dynamic loss scale")
     min_loss_scale: float | None = leaf("smallest dynamic loss scale")
     loss_scale_window: float | None = leaf("steps without overflow before the scale grows")
     loss_scale_hysteresis: int | None = leaf("overflows before the scale shrinks")
-    softmax_fp32: bool | None = leaf("attention softmax in fp32")
 
 
 class Optimizer(Section):
@@ -70,27 +70,23 @@ class Optimizer(Section):
 
 
 class Schedule(Section):
-    """The learning rate as a function of the optimizer step.
+    """The learning rate as a function of the optimizer step ``s``, which counts from 0.
 
-    With ``t = step + step_offset`` (step counts from 0) the rate rises from ``warmup_start_lr`` to the peak over
-    ``warmup``, holds until ``decay_start``, then falls to ``min_lr`` over ``decay_length`` by the shape ``decay``.
+    It rises from ``warmup_start_lr`` to the peak over ``warmup`` (at ``s`` the share
+    ``(s + warmup_offset) / warmup`` is done), holds until ``decay_start``, then falls towards ``min_lr`` over ``decay_length`` by the shape ``decay``; at
+    ``s = decay_start`` nothing of the decay is done yet. `translator.schedules` evaluates it.
     """
 
     unit: Literal["steps", "samples", "tokens"] | None = leaf("unit of the lengths below")
     total: int | None = leaf("length of training", ge=0)
     warmup: float | None = leaf("length of the warm-up", ge=0)
     warmup_start_lr: float | None = leaf("learning rate at the start of the warm-up", ge=0)
+    warmup_offset: int | None = leaf("0 when the first step uses the start of the warm-up, 1 when it is one step on")
     warmup_shape: Literal["linear", "log", "cosine"] | None = leaf("shape of the warm-up")
     decay: DecayShape | None = leaf("shape of the decay")
-    decay_start: float | None = leaf("where the decay begins")
+    decay_start: float | None = leaf("step after which the rate falls")
     decay_length: float | None = leaf("how long the decay takes")
     min_lr: float | None = leaf("learning rate that the decay approaches, absolute", ge=0)
-    step_offset: int | None = leaf(
-        "0 when the first step uses the start of the curve, 1 when it uses the point after it"
-    )
-    override_checkpoint: bool | None = leaf(
-        "a resumed run takes the schedule of the configuration, not of the checkpoint"
-    )
 
 
 class Recompute(Section):

@@ -1,0 +1,5 @@
+"""``python -m translator``: the same as the command ``ttx``."""
+
+from translator.cli import entry
+
+entry()

@@ -1,0 +1,127 @@
+"""``ttx explain``: what a code, a field or an option means."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from translator.cli.common import print_json
+from translator.errors import UsageError
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="explain a code, a field or an option",
+        description="Explains a finding code (R010), a field of the spec (parallel.tensor) or an option of a framework "
+        "(training.seq_len). An option that begins with dashes comes after --, as in: ttx explain -- --recompute-granularity",
+        allow_abbrev=False,
+    )
+    parser.add_argument("subject", nargs="?", help="code, field or option")
+    parser.add_argument("--all", action="store_true", help="print all codes")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Explain; returns 0. Raises UsageError for something unknown, with the nearest names."""
+    from translator.codes import all_codes
+
+    codes = all_codes()
+    if parsed.all:
+        if parsed.format == "json":
+            print_json({code: {"title": title, "documentation": doc} for code, (title, doc) in codes.items()})
+        else:
+            for code, (title, doc) in codes.items():
+                print(f"{code}: {title}\n{_indent(doc)}\n")
+        return 0
+    if parsed.subject is None:
+        raise UsageError("nothing to explain", fix="name a code, a field or an option, or use --all")
+    found = _code(parsed.subject, codes) or _field(parsed.subject) or _options(parsed.subject)
+    if not found:
+        raise UsageError(f"nothing is known of {parsed.subject!r}", fix=_near(parsed.subject, codes))
+    if parsed.format == "json":
+        print_json(found)
+    else:
+        sys.stdout.write(_text(found))
+    return 0
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def _text(found: dict[str, object]) -> str:
+    lines = [str(found.pop("subject"))]
+    for name, value in found.items():
+        shown = "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+        lines.append(f"{name}:\n{_indent(shown)}" if "\n" in shown or len(shown) > 80 else f"{name}: {shown}")
+    return "\n".join(lines) + "\n"
+
+
+def _code(subject: str, codes: dict[str, tuple[str, str]]) -> dict[str, object] | None:
+    entry = codes.get(subject.upper())
+    return None if entry is None else {"subject": f"{subject.upper()}: {entry[0]}", "documentation": entry[1]}
+
+
+def _field(subject: str) -> dict[str, object] | None:
+    from translator.cli.fields import rows
+
+    for row in rows():
+        if row["field"] == subject:
+            options, fixed = row["options"], row["fixed"]
+            assert isinstance(options, dict)
+            assert isinstance(fixed, dict)
+            return {
+                "subject": f"{subject} (field of the spec)",
+                "meaning": row["description"],
+                "type": row["type"],
+                "touches": row["touches"],
+                **{name: ", ".join(found) or f"no option: {fixed.get(name, '')}" for name, found in options.items()},
+            }
+    return None
+
+
+def _options(subject: str) -> dict[str, object] | None:
+    from translator import frameworks
+    from translator.catalogue import history, load
+
+    for name in frameworks.BUILT_IN:
+        framework = frameworks.get(name)
+        for version in (framework.default_version, *reversed(framework.versions)):
+            catalogue = load(name, version)
+            entry = catalogue.by_flag(subject) or next(iter(catalogue.by_address(subject)), None)
+            if entry is None:
+                continue
+            table = framework.table(version)
+            row = table.row_of_option[entry.address]
+            fields = table.fields_of(entry.address)
+            since, removed = history(name).address_span(entry.address)
+            return {
+                "subject": f"{subject} ({framework.title} {version})",
+                "type": entry.type_name,
+                "default": repr(entry.default),
+                **({"choices": ", ".join(map(str, entry.choices))} if entry.choices else {}),
+                "known since": f"{since}{f', removed in {removed}' if removed else ''}",
+                "source": entry.source,
+                **(
+                    {"fields": ", ".join(fields)}
+                    if fields
+                    else {"elsewhere": f"{row.entry}: {row.note}", "touches": row.touches}
+                ),
+            }
+    return None
+
+
+def _near(subject: str, codes: dict[str, tuple[str, str]]) -> str:
+    from translator import frameworks
+    from translator.catalogue import load
+    from translator.names import nearest
+    from translator.spec import leaves
+
+    names = [*codes, *leaves()]
+    for name in frameworks.BUILT_IN:
+        catalogue = load(name, frameworks.get(name).default_version)
+        names += [*catalogue.addresses(), *catalogue.flags()]
+    near = nearest(subject, names)
+    return f"nearest: {', '.join(near)}" if near else "see ttx fields and ttx catalogue show"

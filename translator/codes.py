@@ -1,0 +1,31 @@
+"""All finding codes: title and documentation, gathered from where they are raised."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_MODULES = (
+    "translator.shell.codes",
+    "translator.frameworks.megatron.codes",
+    "translator.frameworks.torchtitan.codes",
+)
+CORE: dict[str, tuple[str, str]] = {
+    "L290": (
+        "the result does not say what the source says",
+        "After writing, ttx reads its own output back and compares it with the source. Every difference must be admitted by "
+        "the mapping row that caused it; this one is not, so it is a fault of ttx. The ledger counts it as a loss.\n"
+        "Way out: report it with the source file; until then check the field by hand.",
+    ),
+}
+
+
+def all_codes() -> dict[str, tuple[str, str]]:
+    """Code -> (title, documentation), in order. Raises ValueError when two modules claim one code."""
+    found: dict[str, tuple[str, str]] = dict(CORE)
+    for name in _MODULES:
+        codes: dict[str, tuple[str, str]] = import_module(name).CODES
+        for code, entry in codes.items():
+            if code in found:
+                raise ValueError(f"code {code} is documented twice")
+            found[code] = entry
+    return dict(sorted(found.items()))

@@ -1,0 +1,115 @@
+"""Learning-rate schedules as exact functions of the optimizer step.
+
+One curve with the conventions as parameters covers the schedulers of the frameworks:
+Megatron-LM `megatron/core/optimizer_param_scheduler.py:209` (core 0.18.0) has ``warmup_offset`` 0, holds ``min_lr``
+after the decay and counts samples; torchtitan `torchtitan/components/lr_scheduler.py:83` (0.2.2) has
+``warmup_offset`` 1 and never leaves its decay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SHAPES: Mapping[str, Callable[[float], float]] = {
+    "linear": lambda p: 1.0 - p,
+    "cosine": lambda p: 0.5 * (1.0 + math.cos(math.pi * p)),
+    "sqrt": lambda p: 1.0 - math.sqrt(p),
+    "exponential": lambda p: 2.0 * 0.5**p - 1.0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A schedule in optimizer steps; rates are absolute. ``decay`` None holds the peak."""
+
+    peak: float
+    total: int
+    warmup: float
+    warmup_start: float
+    warmup_offset: int
+    warmup_shape: str
+    decay: str | None
+    decay_start: float
+    decay_length: float
+    floor: float
+
+    def rate(self, step: int) -> float:
+        """The learning rate of optimizer step ``step`` (from 0)."""
+        done = step + self.warmup_offset
+        if self.warmup > 0 and done <= self.warmup:
+            share = done / self.warmup
+            if self.warmup_shape == "log":
+                share = math.log(max(done, 1)) / math.log(self.warmup) if self.warmup > 1 else 1.0
+            return self.warmup_start + (self.peak - self.warmup_start) * share
+        if self.decay is None or step <= self.decay_start:
+            return self.peak
+        if step > self.decay_start + self.decay_length:
+            return self.floor
+        if self.decay == "inverse_sqrt":
+            return max(self.floor, self.peak * math.sqrt(max(self.warmup, 1) / max(step, 1)))
+        progress = (step - self.decay_start) / self.decay_length
+        return self.floor + (self.peak - self.floor) * SHAPES[self.decay](progress)
+
+
+def steps_per_unit(flat: Mapping[str, Any]) -> float | None:
+    """Optimizer steps in one unit of the schedule's lengths; None when the batch is not known."""
+    unit = flat.get("schedule.unit")
+    if unit == "steps":
+        return 1.0
+    batch = flat.get("batch.global_batch")
+    if unit is None or not batch:
+        return None
+    if unit == "samples":
+        return 1.0 / float(batch)
+    length = flat.get("batch.seq_len")
+    return 1.0 / (float(batch) * float(length)) if length else None
+
+
+def curve_of(flat: Mapping[str, Any]) -> Curve | None:
+    """The curve that spec leaves describe; None when they leave it open."""
+    scale = steps_per_unit(flat)
+    peak, total = flat.get("optimizer.lr"), flat.get("schedule.total")
+    if scale is None or peak is None or total is None:
+        return None
+    shape = flat.get("schedule.decay")
+    known = shape in SHAPES or shape == "inverse_sqrt"
+    warmup = (flat.get("schedule.warmup") or 0) * scale
+    start = flat.get("schedule.decay_start")
+    length = flat.get("schedule.decay_length")
+    return Curve(
+        peak=peak,
+        total=max(1, math.ceil(total * scale - 1e-9)),
+        warmup=warmup,
+        warmup_start=flat.get("schedule.warmup_start_lr") or 0.0,
+        warmup_offset=flat.get("schedule.warmup_offset") or 0,
+        warmup_shape=flat.get("schedule.warmup_shape") or "linear",
+        decay=shape if known else None,
+        decay_start=warmup if start is None else start * scale,
+        decay_length=max((length or 0) * scale, 1e-12),
+        floor=flat.get("schedule.min_lr") or 0.0,
+    )
+
+
+def largest_difference(left: Curve, right: Curve, steps: int) -> tuple[float, int]:
+    """The largest absolute difference of two curves over ``steps`` steps, and the step where it is.
+
+    Up to 1536 steps every one is compared; beyond, the corners of both curves, a grid, and every step around the worst.
+    """
+    if steps <= 1536:
+        candidates = set(range(steps))
+    else:
+        candidates = {round(i * (steps - 1) / 511) for i in range(512)}
+        for curve in (left, right):
+            for corner in (0, curve.warmup, curve.decay_start, curve.decay_start + curve.decay_length, steps - 1):
+                candidates |= {int(corner) + shift for shift in range(-3, 4)}
+    inside = [step for step in candidates if 0 <= step < steps]
+    worst = max(inside, key=lambda step: abs(left.rate(step) - right.rate(step)))
+    if steps > 1536:
+        window = steps // 512 + 2
+        stride = max(1, window // 256)
+        near = range(max(0, worst - window), min(steps, worst + window + 1), stride)
+        worst = max((*near, worst), key=lambda step: abs(left.rate(step) - right.rate(step)))
+    return abs(left.rate(worst) - right.rate(worst)), worst
