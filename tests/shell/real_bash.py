@@ -103,7 +103,7 @@ def difference(launch: Launch, call: Call, *, compare_env: bool = True) -> str |
         return f"bash passes {len(call.argv) - 1} words, ours has {len(ours)}: {call.argv} / {ours}"
     for word, text in zip(ours, theirs, strict=True):
         if not word_fits(word, text):
-            return f"bash passes {text!r}, ours {word.text!r}; bash: {call.argv}"
+            return f"bash passes {text!r}, ours {word.text!r}\nbash: {list(call.argv)}\nours: {[w.text for w in ours]}"
     if compare_env:
         env = {name: word for name, word in launch.env.items() if name not in _IGNORED}
         if set(env) != set(call.env):

@@ -55,6 +55,15 @@ class Assigning:
         """``${NAME:?message}``."""
         self.report("R068", "error", f"{name} is required: {message}", place, f"pass --set {name}=value")
 
+    def variable(self, name: str) -> Var | None:
+        """A variable, through name references."""
+        for _ in range(10):
+            var = self.state.vars.get(name)
+            if var is None or not var.reference or var.value is None:
+                return var
+            name = var.value.text
+        return None
+
     def key(self, var: Var | None, index: Value) -> Key | None:
         """A subscript as the key of an array; None when it is not known."""
         if var is not None and var.assoc:
@@ -143,7 +152,10 @@ class Assigning:
         self.assign(assign.name, index, value, append=assign.append)
 
     def _apply_array(self, assign: Assign, source: Source) -> None:
-        var = self.state.vars.get(assign.name)
+        name = assign.name
+        if (var := self.state.vars.get(name)) is not None and var.reference and var.value is not None:
+            name = var.value.text
+        var = self.state.vars.get(name)
         elements: dict[Key, Value] = dict(var.items()) if var is not None and assign.append else {}
         assoc = var is not None and var.assoc
         position = max((k for k in elements if isinstance(k, int)), default=-1) + 1
@@ -169,7 +181,7 @@ class Assigning:
         for key_value, value in zip(plain[::2], [*plain[1::2], Value(())], strict=False):
             elements[key_value.text] = self._plain(value)
         self.spend(len(elements) // 64)
-        self.state.vars[assign.name] = (var or Var()).replaced(None, elements)
+        self.state.vars[name] = (var or Var()).replaced(None, elements)
 
     def _elements(self, item: object, source: Source, elements: dict[Key, Value], last: int) -> list[Value]:
         """The fields of one array word; a word that vanished leaves its mark on the element before."""

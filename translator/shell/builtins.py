@@ -130,7 +130,7 @@ def _declare_one(interp: Interpreter, command: str, name: str, on: set[str], off
         if "A" in on:
             var.assoc = True
         var.integer = ("i" in on) or (var.integer and "i" not in off)
-        var.reference = var.reference or "n" in on
+        var.reference = var.reference or ("n" in on and command != "export")
         var.case = "upper" if "u" in on else "lower" if "l" in on else var.case
         state.vars[name] = var
         return

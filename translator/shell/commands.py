@@ -57,6 +57,7 @@ class Commands:
         launches: list[Launch]
         context: Context
         allocation: dict[str, Value]
+        scheduler_set: dict[str, Var]
         pending: list[tuple[Flow, State, Unknown]]
         read_sibling: Callable[[str], str | None] | None
 
@@ -283,6 +284,7 @@ class Commands:
             self.context = shell.context
             if shell.code is not None:
                 self.state.positional = list(shell.arguments[1:])
+                self.zero = shell.arguments[0] if shell.arguments else self.zero
                 return self.evaluate_text(shell.code)
             assert shell.script is not None
             self.state.positional = list(shell.arguments)
@@ -356,7 +358,7 @@ class Commands:
         env = {
             name: var.scalar.word(place)
             for name, var in self.state.vars.items()
-            if var.exported and var.array is None and var.scalar is not None
+            if var.exported and var.array is None and var.scalar is not None and self.scheduler_set.get(name) is not var
         }
         env.update((name, value.word(place)) for name, value in extra.items())
         return env

@@ -104,9 +104,10 @@ class Interpreter(Assigning, Commands):
         self.state.positional = [Value((Chunk(text, arguments, 0),)) for text in positional]
         self.allocation = sbatch.directives(source)
         self.scheduled = bool(self.allocation)
+        self.scheduler_set: dict[str, Var] = {}
         for name, value in sbatch.variables(self.allocation).items():
             if name not in self.state.vars:
-                self.state.vars[name] = var = Var(value)
+                self.state.vars[name] = self.scheduler_set[name] = var = Var(value)
                 var.exported = True
         self.expander = Expander(self)
 
@@ -560,8 +561,12 @@ class Interpreter(Assigning, Commands):
             self.out, self.opaque, self.stdin = outer_out, outer_opaque, outer_in
             self.quiet -= 1
             self.depth -= 4
-        while out and out[-1].unknown is None and (text := out[-1].text) != (kept := text.rstrip("\n")):
-            out[-1:] = [out[-1].cut(0, len(kept))] if kept else []
+        while out and out[-1].unknown is None:
+            kept = out[-1].text.rstrip("\n")
+            if kept:
+                out[-1] = out[-1].cut(0, len(kept))
+                break
+            out.pop()
         return self.bounded(Value(out)), opaque
 
 

@@ -115,6 +115,7 @@ WORD = Mode("\\'\"$`", " \t\n;&|<>()", single=True, double=True)
 PATTERN_WORD = Mode("\\'\"$`(", " \t\n", single=True, double=True)
 DOUBLE = Mode('\\$`"', '"', single=False, double=False)
 TEXT = Mode("\\$`", "", single=False, double=False)
+INDEX = Mode("\\'\"$`", "", single=True, double=True)
 BRACED = Mode("\\'\"$`", "}", single=True, double=True)
 BRACED_QUOTED = Mode('\\"$`', "}", single=False, double=True)
 BRACED_TO_SLASH = Mode("\\'\"$`", "/}", single=True, double=True)
@@ -244,6 +245,9 @@ class Lexer:
             return self._parenthesis(at, end, out, quoted)
         if following == "{":
             return self._braced(at, end, out, quoted)
+        if following == "[" and (close := self._close_bracket(at + 2, end)) < end:
+            out.append(Arith(at, close + 1, quoted, self._deeper(at + 2, close)))
+            return close + 1
         name = _NAME.match(text, at + 1, end)
         if name is not None:
             out.append(Param(name.group(), at, name.end(), quoted))
@@ -285,11 +289,11 @@ class Lexer:
         out.append(Cmd(at, min(close + 1, end), quoted, at + 2, close, backtick=False))
         return min(close + 1, end)
 
-    def _deeper(self, start: int, end: int) -> tuple[Part, ...]:
+    def _deeper(self, start: int, end: int, mode: Mode = TEXT) -> tuple[Part, ...]:
         if self._depth > MAX_DEPTH:
             return (Opaque(start, end, True, "nested too deep"),)
         self._depth += 1
-        parts = self.span(start, end)
+        parts = self.span(start, end, mode)
         self._depth -= 1
         return parts
 
@@ -319,7 +323,7 @@ class Lexer:
             close = self._close_bracket(spot + 1, end)
             if close >= end:
                 return None, end
-            param.index = self._deeper(spot + 1, close)
+            param.index = self._deeper(spot + 1, close, INDEX)
             spot = close + 1
         if spot < end and text[spot] in "*@" and param.prefix == "!" and text.startswith("}", spot + 1):
             param.op = "prefix"

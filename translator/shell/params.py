@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from translator.shell import environ
 from translator.shell.arithmetic import ArithmeticFault
-from translator.shell.lexer import Lexer, Param, Part
+from translator.shell.lexer import INDEX, Lexer, Param, Part
 from translator.shell.patterns import Pattern
 from translator.shell.state import slice_value
 from translator.shell.values import BREAK, HOLE, QUOTED, SOFT, SPLIT, Chunk, Source, Unknown, Value
@@ -38,7 +38,7 @@ class Parameters:
         state = self.interp.state
         var = state.vars.get(name)
         if var is not None:
-            if var.reference and var.value is not None:
+            if var.reference and var.value is not None and var.value.text != name:
                 return self.lookup_element(var.value.text, None)
             return var.scalar
         if name.isdigit():
@@ -137,7 +137,7 @@ class Parameters:
             return list(state.positional) if part.name in {"@", "*"} and not part.prefix else None
         if self._index_text(part, source) not in {"@", "*"}:
             return None
-        var = state.vars.get(part.name)
+        var = self.interp.variable(part.name)
         if part.prefix == "!":
             return [Value((Chunk(str(k), source, part.start),)) for k, _ in var.items()] if var is not None else []
         if var is not None:
@@ -197,7 +197,14 @@ class Parameters:
             values = [self.interp.zero, *values]
             if low == 0 and count is not None:
                 return values[: max(count, 0)]
-        if low < 0:
+        var = self.interp.variable(part.name)
+        if var is not None and var.array and not var.assoc:
+            keys = [key for key, _ in var.items() if isinstance(key, int)]
+            low = low + keys[-1] + 1 if low < 0 else low
+            if low < 0:
+                return []
+            low = sum(1 for key in keys if key < low)
+        elif low < 0:
             low += len(values)
             if low < 0:
                 return []
@@ -234,7 +241,7 @@ class Parameters:
             return self.lookup_element(target, None)
         if part.index is None:
             return self.lookup(name, source, part.start, text)
-        var = self.interp.state.vars.get(name)
+        var = self.interp.variable(name)
         index = self.expander.joined(part.index, source)
         if var is None:
             zero = index.text in {"0", ""} or name in {"BASH_SOURCE", "FUNCNAME"}
@@ -394,7 +401,7 @@ class Parameters:
 
     def index_value(self, start: int, end: int, source: Source) -> Value:
         """The subscript of an assignment."""
-        return self.expander.joined(Lexer(source).span(start, end), source)
+        return self.expander.joined(Lexer(source).span(start, end, INDEX), source)
 
 
 def _cased(value: Value, *, upper: bool, first: bool) -> Value:

@@ -28,7 +28,7 @@ class Splitter:
                 self._finish()
             elif not flags & SPLIT or chunk.unknown is not None:
                 self.current.append(chunk)
-                self.exists = self.exists or bool(chunk.text) or bool(flags & QUOTED and not flags & HOLE)
+                self.exists = self.exists or bool(chunk.text) or bool(flags & QUOTED)
                 self.blank_ended = self.blank_ended and not self.exists
             elif self.ifs is None:
                 self._default(chunk)
