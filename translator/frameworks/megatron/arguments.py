@@ -1,8 +1,8 @@
 """Megatron-LM's argument parser, over our catalogue: words in, typed options out.
 
-It reproduces ``argparse`` with ``allow_abbrev=False`` (``megatron/training/arguments.py:129``, core 0.18.0) word for word, with
-one difference: where argparse stops, it records a finding and goes on. Words whose text is not determined give
-`Missing` values instead of guesses.
+It reproduces ``argparse`` with ``allow_abbrev=False`` (``megatron/training/arguments.py:130``, core 0.18.0) word for
+word, with one difference: where argparse stops, it records a finding and goes on. Words whose text is not determined
+give `Missing` values instead of guesses.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ RENAMED_FLAGS = (
 OPTION, VALUE, SEPARATOR, OPEN = "O", "A", "-", "?"
 
 
-def parse_arguments(
-    words: Sequence[Word], catalogue: Catalogue
-) -> tuple[dict[str, Given], list[Given], list[Finding]]:
+def parse_arguments(words: Sequence[Word], catalogue: Catalogue) -> tuple[dict[str, Given], list[Given], list[Finding]]:
     """What a sequence of words means to the argument parser of one version.
 
     Returns the options by ``dest`` (the last one wins), what the catalogue does not have (in order, with the words that
@@ -85,7 +83,7 @@ class _Parser:
             else:
                 if kind == OPEN:
                     self._open_word(at)
-                elif kind == VALUE:
+                else:
                     self._stray(at)
                 at += 1
 
@@ -138,7 +136,9 @@ class _Parser:
 
     def _attached(self, entry: Entry, flag: str, text: str, word: Word) -> None:
         if not entry.takes_value:
-            self._say("R018", Level.ERROR, f"{flag} takes no value, {text!r} is refused", word, f"write {flag} alone", flag)
+            self._say(
+                "R018", Level.ERROR, f"{flag} takes no value, {text!r} is refused", word, f"write {flag} alone", flag
+            )
             self._store(entry, flag, Missing(word.text, "a bare flag was given a value", flag), word)
         elif _least(entry) > 1:
             self._say("R017", Level.ERROR, f"{flag} expects {_expected_count(entry)}", word, "", flag)
@@ -169,7 +169,12 @@ class _Parser:
     def _convert(self, entry: Entry, flag: str, text: str, word: Word) -> Any:
         if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
             self._say(
-                "R026", Level.WARNING, f"the value of {flag} is {text}, quotes included", word, f"write {text[1:-1]}", flag
+                "R026",
+                Level.WARNING,
+                f"the value of {flag} is {text}, quotes included",
+                word,
+                f"write {text[1:-1]}",
+                flag,
             )
         try:
             value = _converter(entry)(text)
@@ -199,7 +204,9 @@ class _Parser:
     def _stray(self, at: int) -> None:
         word = self.words[at]
         flag = word.text.split(" ", 1)[0]
-        if " " in word.text and self.catalogue.by_flag(flag):
+        if self.kinds[at] == SEPARATOR:
+            message, fix = "-- ends the options, and there is nothing after them", "remove it"
+        elif " " in word.text and self.catalogue.by_flag(flag):
             message = f"{word.text!r} is one word: the parser takes it for a value that belongs to no option"
             fix = "split it into words"
         elif at and (entry := self.catalogue.by_flag(self.words[at - 1].text)) and not entry.takes_value:
@@ -214,7 +221,12 @@ class _Parser:
         word = self.words[at]
         missing = missing_value([word])
         self._say(
-            "R021", Level.WARNING, f"{word.text} may hold further options: {missing.reason}", word, missing.supply, word.text
+            "R021",
+            Level.WARNING,
+            f"{word.text} may hold further options: {missing.reason}",
+            word,
+            missing.supply,
+            word.text,
         )
         self.unknown.append(Given(word.text, missing, word.text, word.place))
 
@@ -235,7 +247,9 @@ class _Parser:
         self.unknown.append(Given(flag, value, flag, word.place))
         return end
 
-    def _say(self, code: str, level: Level, message: str, word: Word, fix: str, option: str | None = None) -> None:
+    def _say(  # noqa: PLR0917
+        self, code: str, level: Level, message: str, word: Word, fix: str, option: str | None = None
+    ) -> None:
         self.findings.append(Finding(code, level, message, fix, word.place, option))
 
 

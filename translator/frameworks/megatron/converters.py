@@ -1,7 +1,7 @@
 """The conversions that Megatron-LM's argparse applies to the text of a value.
 
-Each raises `ValueError` where the real one refuses; the message says what was expected. Only what the real parser accepts is
-accepted: ``int`` refuses ``1e5``, ``bool`` takes every non-empty text for true.
+Each raises `ValueError` where the real one refuses; the message says what was expected. Only what the real parser
+accepts is accepted: ``int`` refuses ``1e5``, ``bool`` takes every non-empty text for true.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-# A layer pattern is a Python expression upstream; ours is evaluated with a bound, since `[0]*9999999999` is legal Python.
+# A layer pattern is a Python expression upstream; ours is evaluated with a bound, since `[0]*9999999999` is legal
+# Python.
 MAX_PATTERN_ITEMS = 100_000
 MAX_PATTERN_CHARACTERS = 10_000
 _PATTERN_CHARACTERS = frozenset(",0123456789[]()+*")
@@ -19,7 +20,7 @@ _PATTERN_CHARACTERS = frozenset(",0123456789[]()+*")
 def evaluate_pattern(text: str) -> Any:
     """A layer pattern such as ``([1]*3+[0]*1)*3`` as the list that it denotes.
 
-    Source: ``_eval_pattern``, ``megatron/training/arguments.py:246`` (core 0.18.0). Raises `ValueError`.
+    Source: ``_eval_pattern``, ``megatron/training/arguments.py:255`` (core 0.18.0). Raises `ValueError`.
     """
     if len(text) > MAX_PATTERN_CHARACTERS or not _PATTERN_CHARACTERS.issuperset(text):
         raise ValueError("a list expression of digits, commas, brackets, + and *")
@@ -59,13 +60,13 @@ def _size(value: Any) -> int:
 def frequency(text: str) -> Any:
     """An integer ratio, or a list expression with one entry per layer.
 
-    Source: ``moe_freq_type``, ``megatron/training/arguments.py:330`` (core 0.18.0), and its two siblings.
+    Source: ``moe_freq_type``, ``megatron/training/arguments.py:337`` (core 0.18.0), and its two siblings.
     """
     return evaluate_pattern(text) if "[" in text else integer(text)
 
 
 def int_tuple(text: str) -> tuple[int, ...]:
-    """``1,2,3`` or ``(1,2,3)``. Source: ``tuple_type``, ``megatron/training/arguments.py:386`` (core 0.18.0)."""
+    """``1,2,3`` or ``(1,2,3)``. Source: ``tuple_type``, ``megatron/training/arguments.py:387`` (core 0.18.0)."""
     try:
         return tuple(int(item) for item in text.strip("()").split(","))
     except ValueError:

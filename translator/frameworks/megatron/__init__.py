@@ -1,0 +1,1 @@
+"""Megatron-LM: reading, settling, mapping and writing its configurations."""
