@@ -35,7 +35,7 @@ def _degrees(state: State) -> None:
     bad = [name for name in _DEGREES if state.number(_P + name, 1) < 1]
     shard = state.get(f"{_P}data_parallel_shard_degree")
     given = state.native.given.get(f"{_P}data_parallel_shard_degree")
-    stated = given.value if given is not None else shard
+    stated = given.value if given is not None else -1
     if isinstance(stated, int) and (stated == 0 or stated < -1):
         bad.append("data_parallel_shard_degree")
     for name in bad:
