@@ -12,8 +12,9 @@ _MODULES = (
 CORE: dict[str, tuple[str, str]] = {
     "L290": (
         "the result does not say what the source says",
-        "After writing, ttx reads its own output back and compares it with the source. Every difference must be admitted by "
-        "the mapping row that caused it; this one is not, so it is a fault of ttx. The ledger counts it as a loss.\n"
+        "After writing, ttx reads its own output back and compares it with the source. Every difference must be "
+        "admitted by the mapping row that caused it; this one is not, so it is a fault of ttx. The ledger counts it "
+        "as a loss.\n"
         "Way out: report it with the source file; until then check the field by hand.",
     ),
 }

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from translator.compare import equal, lost
 from translator.findings import Finding, Level
+from translator.frameworks import get as get_framework
 from translator.frameworks.base import Framework, RenderContext, Rendered
 from translator.ledger import Entry, LedgerLine, summary
 from translator.mapping.table import Table
 from translator.mapping.views import Sink
-from translator.native import LAUNCH_ADDRESSES, Given, Origin
+from translator.native import LAUNCH_ADDRESSES, Given, Native, Origin
 from translator.reading import Reading, ReadOptions, read_native
 from translator.source import Source
 from translator.spec import leaves
@@ -75,10 +77,19 @@ def convert(reading: Reading, framework: Framework, version: str, source_name: s
     rendered = framework.render(sink, version, context)
     back = _read_back(rendered, framework, version)
     differences = lost(reading.flat, back.flat)
-    judge = _Judge(reading, table, sink, rendered, differences)
+    judge = _Judge(reading, table, sink, rendered, differences, _baseline(framework.name, version))
     ledger = judge.lines()
     findings = [*reading.findings, *judge.unadmitted()]
     return Conversion(reading, framework.name, version, rendered, ledger, findings, back, sink)
+
+
+@cache
+def _baseline(name: str, version: str) -> Mapping[str, Any]:
+    """What the target means when nothing is stated."""
+    framework = get_framework(name)
+    native = Native(name, version)
+    framework.settle(native)
+    return framework.table(version).read(native.values)
 
 
 def _read_back(rendered: Rendered, framework: Framework, version: str) -> Reading:
@@ -116,6 +127,7 @@ class _Judge:
     sink: Sink
     rendered: Rendered
     differences: Mapping[str, tuple[Any, Any]]
+    baseline: Mapping[str, Any]
 
     def lines(self) -> list[LedgerLine]:
         """One line per stated option, then one per default of the source that the target does not share."""
@@ -124,7 +136,9 @@ class _Judge:
             return [self._leaf_line(leaf) for leaf, value in reading.flat.items() if value is not None]
         lines = [self._given_line(given) for given in reading.native.given.values()]
         lines += [self._unknown_line(given) for given in reading.native.unknown]
-        return lines + self._default_lines()
+        lines += self._default_lines()
+        told = {leaf for line in lines for leaf in line.fields}
+        return lines + [self._leaf_line(leaf) for leaf in self.sink.needs if leaf not in told]
 
     def unadmitted(self) -> list[Finding]:
         """Differences that nothing admits: faults of ttx."""
@@ -197,10 +211,8 @@ class _Judge:
         return LedgerLine(given.written, value, given.place, entry, row.touches, "", note, ())
 
     def _source_default(self, address: str) -> object:
-        from translator.frameworks import get
-
         reading = self.reading
-        return get(reading.framework).default(address, reading.version)
+        return get_framework(reading.framework).default(address, reading.version)
 
     def _unknown_line(self, given: Given) -> LedgerLine:
         if given.address in self.sink.values:
@@ -220,29 +232,29 @@ class _Judge:
     def _default_lines(self) -> list[LedgerLine]:
         """Effective values that the source supplies itself and the target would not."""
         reading = self.reading
-        assert reading.table is not None
-        from translator.frameworks import get
-
-        framework = get(reading.framework)
-        lines: list[LedgerLine] = []
+        table = reading.table
+        assert table is not None
         grouped: dict[str, list[str]] = {}
         for leaf, value in reading.flat.items():
             origin = reading.origins.get(leaf)
             if value is None or origin is None or origin.origin in (Origin.EXPLICIT, Origin.UNKNOWN):
                 continue
-            written = [a for a in self.table.options_of(leaf) if a in self.rendered.stated]
-            if leaf in self.differences or written:
-                options = reading.table.options_of(leaf)
-                label = framework.spelling(options[0], reading.version) if options else leaf
-                grouped.setdefault(label, []).append(leaf)
-        for label, group in grouped.items():
-            entry, touches, target, note = self._fate(tuple(group), identical=False)
-            value = reading.flat[group[0]] if len(group) == 1 else {leaf: reading.flat[leaf] for leaf in group}
-            derived = reading.origins[group[0]]
-            said = derived.note if derived.origin is Origin.DERIVED else f"default of {framework.title}"
-            note = f"{said}; {note}" if note else said
-            lines.append(LedgerLine(label, value, None, entry, touches, target, note, tuple(group)))
-        return lines
+            written = any(address in self.rendered.stated for address in self.table.options_of(leaf))
+            if leaf in self.differences or (written and not equal(value, self.baseline.get(leaf))):
+                options = sorted(table.options_of(leaf), key=lambda address: len(table.fields_of(address)))
+                grouped.setdefault(options[0] if options else leaf, []).append(leaf)
+        return [self._default_line(label, tuple(group)) for label, group in grouped.items()]
+
+    def _default_line(self, label: str, group: tuple[str, ...]) -> LedgerLine:
+        reading = self.reading
+        assert reading.native is not None
+        framework = get_framework(reading.framework)
+        entry, touches, target, note = self._fate(group, identical=False)
+        origin = reading.origins[group[0]]
+        said = origin.note if origin.origin is Origin.DERIVED else f"default of {framework.title}"
+        value = reading.native.values.get(label, reading.flat[group[0]])
+        option = label if label in group else framework.spelling(label, reading.version)
+        return LedgerLine(option, value, None, entry, touches, target, f"{said}; {note}" if note else said, group)
 
     def _leaf_line(self, leaf: str) -> LedgerLine:
         entry, touches, target, note = self._fate((leaf,), identical=True)
@@ -257,7 +269,9 @@ class _Judge:
         worst = max(verdicts, key=lambda verdict: SEVERITY[verdict[0]])
         entry = worst[0]
         concerned = [leaf for leaf, verdict in zip(fields, verdicts, strict=True) if verdict[0] is entry]
-        notes = list(dict.fromkeys(note for verdict, note in verdicts if note and verdict.is_loss))
+        notes = list(
+            dict.fromkeys(note for verdict, note in verdicts if note and (verdict.is_loss or not entry.is_loss))
+        )
         stated = dict.fromkeys(
             self.rendered.stated[address]
             for leaf in fields

@@ -117,7 +117,7 @@ def _tell(done: Conversion, parsed: argparse.Namespace, *, refused: bool) -> Non
 
 def _line(line: LedgerLine) -> str:
     where = f"{line.where}: " if line.where else ""
-    value = str(line.value)
+    value = "" if line.where and isinstance(line.value, bool) else str(line.value)
     value = value if len(value) <= 60 else f"{value[:57]}..."
     result = f" -> {line.target}" if line.target else ""
     note = f" ({line.note})" if line.note else ""

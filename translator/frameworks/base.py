@@ -57,6 +57,10 @@ class Framework(Protocol):
         """Read and settle. Raises SourceError when the text cannot be read at all."""
         ...
 
+    def settle(self, native: Native) -> None:
+        """Fill in what is in force: defaults, and what the framework derives or changes."""
+        ...
+
     def table(self, version: str) -> Table:
         """All mapping rows for the version."""
         ...

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from translator.spec.base import NOTHING, OPERATION, SPEED, Section, leaf
 from translator.spec.touches import Touches
 
@@ -12,6 +14,7 @@ class Data(Section):
     """Datasets, tokenizer, seeds."""
 
     dataset: list[str] | None = leaf("dataset names or paths, with weights where the source has them", OPERATION)
+    format: Literal["indexed", "huggingface"] | None = leaf("what the dataset names lead to", OPERATION)
     split: str | None = leaf("shares of training, validation and test", OPERATION)
     mock: bool | None = leaf("random data instead of a dataset", OPERATION)
     tokenizer: str | None = leaf("path or name of the tokenizer", OPERATION)

@@ -50,8 +50,12 @@ class Megatron:
             world_size=options.world_size,
             read_sibling=source.read_sibling,
         )
-        settle(native, load("megatron", version))
+        self.settle(native)
         return native
+
+    def settle(self, native: Native) -> None:
+        """Fill in what is in force."""
+        settle(native, load(self.name, native.version))
 
     def table(self, version: str) -> Table:
         """All mapping rows for the version."""

@@ -116,7 +116,9 @@ def spelling(address: str, version: str) -> str:
     """The option as a user writes it: its first flag."""
     catalogue = load(FRAMEWORK, version)
     if address in catalogue:
-        return catalogue.first(address).flags[0]
+        entry = catalogue.first(address)
+        # A flag that says the opposite of its value would mislead where the value is shown beside it.
+        return address if entry.action == "store_false" else entry.flags[0]
     if address in LAUNCH_SPELLINGS:
         return LAUNCH_SPELLINGS[address]
     return address if address.startswith("-") else f"--{address.replace('_', '-')}"

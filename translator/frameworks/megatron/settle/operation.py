@@ -5,6 +5,7 @@ Source: ``validate_args``, ``megatron/training/arguments.py`` (core 0.18.0).
 
 from __future__ import annotations
 
+from translator.findings import Level
 from translator.frameworks.megatron.settle.engine import Rules, Settling, because
 from translator.native import PROGRAM
 

@@ -26,6 +26,5 @@ def table(version: str) -> Table:
     """All rows for one version of the catalogue."""
     entries = load("megatron", version).entries
     choices = {entry.address: entry.choices for entry in entries if entry.choices}
-    return Table(
-        "megatron", version, (*MEANING_ROWS, *OWN_ROWS), {entry.address for entry in entries}, RENAMED, choices
-    )
+    known = {entry.address for entry in entries}
+    return Table("megatron", version, (*MEANING_ROWS, *OWN_ROWS), known=known, names=RENAMED, choices=choices)

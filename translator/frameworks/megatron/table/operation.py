@@ -82,6 +82,18 @@ def _write_graphs(spec: SpecView, sink: Sink) -> None:
         sink.short("launch.cuda_graphs", Entry.APPROXIMATED, "this version does not choose modules")
 
 
+def _write_dataset(spec: SpecView, sink: Sink) -> None:
+    if spec("data.format") == "huggingface":
+        sink.need(
+            "data.dataset", "Megatron-LM reads its own indexed files; set data.dataset=[PREFIX] data.format=indexed"
+        )
+        sink.short(
+            "data.format", Entry.UNSUPPORTED, "Megatron-LM reads its own indexed files (tools/preprocess_data.py)"
+        )
+    elif spec("data.dataset") is not None:
+        sink.put("data_path", spec("data.dataset"))
+
+
 def _write_format(spec: SpecView, sink: Sink) -> None:
     if sink.values.get("use_megatron_fsdp"):
         # arguments.py:1137 (0.18.0): Megatron-FSDP refuses every other format.
@@ -103,7 +115,15 @@ def _write_timeout(spec: SpecView, sink: Sink) -> None:
 
 
 ROWS: tuple[Row, ...] = (
-    same("data_path", "data.dataset"),
+    linked(
+        ["data_path"],
+        ["data.dataset", "data.format"],
+        read=lambda native: {
+            "data.dataset": native("data_path"),
+            "data.format": "indexed" if native("data_path") else None,
+        },
+        write=_write_dataset,
+    ),
     same("split", "data.split"),
     switch("mock_data", "data.mock"),
     same("tokenizer_model", "data.tokenizer"),

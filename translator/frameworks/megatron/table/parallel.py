@@ -284,7 +284,10 @@ ROWS: tuple[Row, ...] = (
         read=_read_data,
         write=_write_data,
         influences={
-            "use_distributed_optimizer": ("parallel.data.sharding", "parallel.data.shard", "parallel.data.replicate"),
+            **dict.fromkeys(
+                ("use_distributed_optimizer", "use_megatron_fsdp", "use_torch_fsdp2"),
+                ("parallel.data.sharding", "parallel.data.shard", "parallel.data.replicate"),
+            ),
             "torch_fsdp2_reshard_after_forward": ("parallel.data.reshard_after_forward",),
             "num_distributed_optimizer_instances": ("parallel.data.shard", "parallel.data.replicate"),
             "data_parallel_sharding_strategy": ("parallel.data.sharding",),

@@ -431,14 +431,7 @@ ROWS: tuple[Row, ...] = (
             if native("optimizer_cpu_offload")
             else None
         },
-        write=lambda spec, sink: (
-            (
-                sink.put("optimizer_offload_fraction", spec("optimizer.offload_fraction"))
-                if spec("optimizer.offload_fraction") is not None
-                else None
-            )
-            and None
-        ),
+        write=_write_offload,
     ),
     linked(
         [

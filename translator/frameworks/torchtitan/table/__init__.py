@@ -35,6 +35,5 @@ def table(version: str) -> Table:
     """All rows for one version of the catalogue."""
     entries = load("torchtitan", version).entries
     choices = {entry.address: entry.choices for entry in entries if entry.choices}
-    return Table(
-        "torchtitan", version, (*MEANING_ROWS, *OWN_ROWS), {entry.address for entry in entries}, NAMES, choices
-    )
+    known = {entry.address for entry in entries}
+    return Table("torchtitan", version, (*MEANING_ROWS, *OWN_ROWS), known=known, names=NAMES, choices=choices)

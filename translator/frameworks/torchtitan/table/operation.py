@@ -10,9 +10,6 @@ from translator.mapping.rows import Row, absent, implied, linked, same
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.native import GPUS_PER_NODE, NODES, PROGRAM
 
-# hf_datasets/text_datasets.py:36
-DATASETS = ("c4", "c4_test", "c4_validation")
-
 
 def _dataset(native: NativeView, prefix: str) -> list[str] | None:
     name, path = native(f"{prefix}.dataset"), native(f"{prefix}.dataset_path")
@@ -27,7 +24,7 @@ def _write_dataset(spec: SpecView, sink: Sink) -> None:
         sink.put("training.dataset", "c4_test")
         sink.short("data.mock", Entry.APPROXIMATED, "no random data; c4_test, a small sample of text, stands in")
         return
-    if wanted and str(wanted[0]).partition("=")[0] in DATASETS:
+    if wanted and spec("data.format", "huggingface") == "huggingface":
         sink.put("training.dataset", wanted[0])
         if len(wanted) > 1:
             sink.put("training.dataset_path", wanted[1])
@@ -36,8 +33,9 @@ def _write_dataset(spec: SpecView, sink: Sink) -> None:
         sink.need(
             "data.dataset",
             "torchtitan reads Hugging Face datasets (c4, or one that you register), not these files; "
-            "set data.dataset=[NAME] or data.dataset=[NAME,PATH]",
+            "set data.dataset=[NAME] or data.dataset=[NAME,PATH], and data.format=huggingface",
         )
+        sink.short("data.format", Entry.UNSUPPORTED, "torchtitan reads Hugging Face datasets")
 
 
 def _write_tokenizer(spec: SpecView, sink: Sink) -> None:
@@ -86,13 +84,14 @@ def _write_checkpoint(spec: SpecView, sink: Sink) -> None:
     sink.put("checkpoint.folder", save or "checkpoint")
     if load is not None and load != save:
         sink.put("checkpoint.initial_load_path", load)
+        if spec("checkpoint.weights_only") is not None:
+            sink.put("checkpoint.initial_load_model_only", spec("checkpoint.weights_only"))
     # A run continues from its own folder by itself, so loading from where one saves needs no option.
     sink.short("checkpoint.load", Entry.ADAPTED, "torchtitan continues from checkpoint.folder by itself")
-    sink.short("checkpoint.weights_only", Entry.APPROXIMATED, "a run continues from its own folder with all its state")
+    sink.short("checkpoint.weights_only", Entry.ADAPTED, "a run continues from its own folder with all its state")
     for leaf, address in (
         ("interval", "checkpoint.interval"),
         ("keep_latest", "checkpoint.keep_latest_k"),
-        ("weights_only", "checkpoint.initial_load_model_only"),
     ):
         if spec(f"checkpoint.{leaf}") is not None:
             sink.put(address, spec(f"checkpoint.{leaf}"))
@@ -155,8 +154,12 @@ def _write_garbage(spec: SpecView, sink: Sink) -> None:
 ROWS: tuple[Row, ...] = (
     linked(
         ["training.dataset", "training.dataset_path"],
-        ["data.dataset", "data.mock"],
-        read=lambda native: {"data.dataset": _dataset(native, "training"), "data.mock": False},
+        ["data.dataset", "data.format", "data.mock"],
+        read=lambda native: {
+            "data.dataset": _dataset(native, "training"),
+            "data.format": "huggingface",
+            "data.mock": False,
+        },
         write=_write_dataset,
         influences={"training.dataset": ("data.dataset",), "training.dataset_path": ("data.dataset",)},
     ),
