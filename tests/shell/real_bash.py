@@ -12,11 +12,35 @@ from pathlib import Path
 from translator.shell import Launch, ScriptReading, Word, evaluate
 
 RECORDERS = ("torchrun", "python", "python3", "deepspeed", "accelerate")
-WRAPPERS = ("srun", "numactl", "nsys", "mpirun", "sudo")
-TOOLS = (
-    "bash sh cat tee mkdir dirname basename seq expr bc tr cut wc head tail sed grep awk sleep date touch rm hostname "
-    "env nohup timeout"
-).split()
+WRAPPERS = ("uv", "srun", "numactl", "nsys", "mpirun", "sudo")
+TOOLS = [
+    "bash",
+    "sh",
+    "cat",
+    "tee",
+    "mkdir",
+    "dirname",
+    "basename",
+    "seq",
+    "expr",
+    "bc",
+    "tr",
+    "cut",
+    "wc",
+    "head",
+    "tail",
+    "sed",
+    "grep",
+    "awk",
+    "sleep",
+    "date",
+    "touch",
+    "rm",
+    "hostname",
+    "env",
+    "nohup",
+    "timeout",
+]
 
 _RECORDER = """#!/bin/bash
 { printf '%s\\0' "$0" "$@"; printf '\\1\\0'; /usr/bin/env -0; printf '\\2\\0'; } >> "$STUB_LOG"

@@ -19,7 +19,7 @@ MAX_DEPTH = 60
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ@_"
 
 
-class ArithmeticFault(Exception):
+class ArithmeticFaultError(Exception):
     """The expression is wrong; bash would print an error."""
 
 
@@ -34,13 +34,13 @@ def wrap(value: int) -> int:
 
 
 def number(text: str) -> int:
-    """An integer constant: decimal, 0 octal, 0x hexadecimal, base#digits. Raises `ArithmeticFault`."""
+    """An integer constant: decimal, 0 octal, 0x hexadecimal, base#digits. Raises `ArithmeticFaultError`."""
     text = text.strip()
     sign = 1
     if text[:1] in {"-", "+"}:
         sign, text = (-1 if text[0] == "-" else 1), text[1:]
     if len(text) > 200:
-        raise ArithmeticFault("the number is too long")
+        raise ArithmeticFaultError("the number is too long")
     try:
         if "#" in text:
             base_text, digits = text.split("#", 1)
@@ -50,26 +50,26 @@ def number(text: str) -> int:
         if len(text) > 1 and text[0] == "0":
             return wrap(sign * int(text, 8))
         if not text.isascii() or not text.isdigit():
-            raise ArithmeticFault(f"'{text}' is not an integer")
+            raise ArithmeticFaultError(f"'{text}' is not an integer")
         return wrap(sign * int(text))
     except ValueError as error:
-        raise ArithmeticFault(f"'{text}' is not an integer") from error
+        raise ArithmeticFaultError(f"'{text}' is not an integer") from error
 
 
 def _based(base: int, digits: str) -> int:
     if not 2 <= base <= 64:
-        raise ArithmeticFault(f"{base} is not a base")
+        raise ArithmeticFaultError(f"{base} is not a base")
     total = 0
     for char in digits:
         digit = DIGITS.find(char.lower() if base <= 36 else char)
         if not 0 <= digit < base:
-            raise ArithmeticFault(f"'{digits}' has no value in base {base}")
+            raise ArithmeticFaultError(f"'{digits}' has no value in base {base}")
         total = wrap(total * base + digit)
     return total
 
 
 def evaluate(text: str, get: Getter, put: Setter, depth: int = 0) -> int:
-    """The value of an expression. ``get`` gives a variable's text, ``put`` sets one. Raises `ArithmeticFault`."""
+    """The value of an expression. ``get`` gives a variable's text, ``put`` sets one. Raises `ArithmeticFaultError`."""
     stripped = text.strip()
     if stripped.isascii() and stripped.isdigit():
         return number(stripped)
@@ -81,14 +81,14 @@ def evaluate(text: str, get: Getter, put: Setter, depth: int = 0) -> int:
 class _Evaluator:
     def __init__(self, text: str, get: Getter, put: Setter, depth: int) -> None:
         if depth > 20:
-            raise ArithmeticFault("expressions refer to each other too deeply")
+            raise ArithmeticFaultError("expressions refer to each other too deeply")
         self.get, self.put, self.depth = get, put, depth
         self.tokens: list[tuple[str, str, str | None]] = []
         at = 0
         while at < len(text):
             hit = _TOKEN.match(text, at)
             if hit is None:
-                raise ArithmeticFault(f"syntax error at '{text[at : at + 20]}'")
+                raise ArithmeticFaultError(f"syntax error at '{text[at : at + 20]}'")
             if hit.group(1) is not None:
                 self.tokens.append(("number", hit.group(1), None))
             elif hit.group(2) is not None:
@@ -98,7 +98,7 @@ class _Evaluator:
                 self.tokens.append(("op", hit.group(4), None))
             at = hit.end()
             if len(self.tokens) > MAX_TOKENS:
-                raise ArithmeticFault("the expression is too long")
+                raise ArithmeticFaultError("the expression is too long")
         self.at = 0
         self.level = 0
         self.live = True
@@ -106,7 +106,7 @@ class _Evaluator:
     def run(self) -> int:
         value = self.expression(0)
         if self.at < len(self.tokens):
-            raise ArithmeticFault(f"syntax error at '{self.tokens[self.at][1]}'")
+            raise ArithmeticFaultError(f"syntax error at '{self.tokens[self.at][1]}'")
         return value
 
     def peek(self) -> str:
@@ -115,7 +115,7 @@ class _Evaluator:
     def expression(self, floor: int) -> int:
         self.level += 1
         if self.level > MAX_DEPTH:
-            raise ArithmeticFault("the expression is nested too deep")
+            raise ArithmeticFaultError("the expression is nested too deep")
         left = self.unary()
         while True:
             operator = self.peek()
@@ -136,7 +136,7 @@ class _Evaluator:
         self.live = live and condition != 0
         yes = self.expression(2)
         if self.peek() != ":":
-            raise ArithmeticFault("':' expected")
+            raise ArithmeticFaultError("':' expected")
         self.at += 1
         self.live = live and condition == 0
         no = self.expression(2)
@@ -166,7 +166,7 @@ class _Evaluator:
                 return self._divide(operator, left, right)
             case "**":
                 if right < 0:
-                    raise ArithmeticFault("the exponent is negative")
+                    raise ArithmeticFaultError("the exponent is negative")
                 return wrap(pow(left, right, 1 << 64)) if right > 64 else wrap(left**right)
             case "<<":
                 return wrap(left << (right & 63))
@@ -194,7 +194,7 @@ class _Evaluator:
         if right == 0:
             if not self.live:
                 return 0
-            raise ArithmeticFault("division by zero")
+            raise ArithmeticFaultError("division by zero")
         quotient = abs(left) // abs(right)
         if (left < 0) != (right < 0):
             quotient = -quotient
@@ -202,7 +202,7 @@ class _Evaluator:
 
     def unary(self) -> int:
         if self.at >= len(self.tokens):
-            raise ArithmeticFault("an operand is missing")
+            raise ArithmeticFaultError("an operand is missing")
         kind, text, index = self.tokens[self.at]
         self.at += 1
         if kind == "number":
@@ -212,7 +212,7 @@ class _Evaluator:
         if text == "(":
             value = self.expression(0)
             if self.peek() != ")":
-                raise ArithmeticFault("')' expected")
+                raise ArithmeticFaultError("')' expected")
             self.at += 1
             return value
         if text in {"++", "--"}:
@@ -220,7 +220,7 @@ class _Evaluator:
         if text in {"-", "+", "!", "~"}:
             value = self.expression(16)
             return {"-": wrap(-value), "+": value, "!": int(value == 0), "~": wrap(~value)}[text]
-        raise ArithmeticFault(f"syntax error at '{text}'")
+        raise ArithmeticFaultError(f"syntax error at '{text}'")
 
     def _prefix(self, operator: str) -> int:
         if self.at < len(self.tokens) and self.tokens[self.at][0] == "name":

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from translator.findings import Place
-from translator.shell.arithmetic import ArithmeticFault
-from translator.shell.expand import Expander, UnknownArithmeticError
-from translator.shell.state import Key, State, Var
+from translator.shell.arithmetic import ArithmeticFaultError
+from translator.shell.core import Core
+from translator.shell.expand import UnknownArithmeticError
+from translator.shell.state import Key, Var
 from translator.shell.syntax import Assign
 from translator.shell.values import HOLE, Chunk, Source, Unknown, Value
 
 
-class Assigning:
+class Assigning(Core):
     """The part of the interpreter that changes variables."""
-
-    if TYPE_CHECKING:
-        state: State
-        source: Source
-        offset: int
-        expander: Expander
-        given: Mapping[str, Value]
-        locals: list[dict[str, Var | None]]
-
-        def bounded(self, value: Value) -> Value: ...
-        def spend(self, steps: int = 1) -> None: ...
-        def report(self, code: str, level: str, message: str, place: Place | None, fix: str = "") -> None: ...
 
     def ifs(self) -> str | None:
         """The field separators; None for the usual blank, tab and newline."""
@@ -70,7 +58,7 @@ class Assigning:
             return index.text
         try:
             number = self.expander.arithmetic(index)
-        except (UnknownArithmeticError, ArithmeticFault):
+        except (UnknownArithmeticError, ArithmeticFaultError):
             return None
         if number < 0 and var is not None and var.array:
             number += max(k for k in var.array if isinstance(k, int)) + 1
@@ -134,7 +122,7 @@ class Assigning:
     def _integer(self, value: Value) -> Value:
         try:
             number = self.expander.arithmetic(value)
-        except (UnknownArithmeticError, ArithmeticFault):
+        except (UnknownArithmeticError, ArithmeticFaultError):
             return value
         first = value.chunks[0] if value.chunks else Chunk("", self.source, self.offset)
         return Value((Chunk(str(number), first.source, first.offset),))
@@ -195,9 +183,6 @@ class Assigning:
             elif values:
                 values[0] = Value((*values[0].chunks, *marks))
         return values
-
-    if TYPE_CHECKING:
-        holes: list[Unknown]
 
     @staticmethod
     def _plain(value: Value) -> Value:

@@ -24,8 +24,6 @@ def expand_braces(word: RawWord) -> list[RawWord]:
         variants = _expand(_characters(word.parts), 0)
     except (_TooManyError, RecursionError):
         return [word]
-    if len(variants) == 1:
-        return [word]
     return [RawWord(_joined(variant), word.start, word.end) for variant in variants]
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from translator.shell import conditions
-from translator.shell.arithmetic import ArithmeticFault
+from translator.shell.arithmetic import ArithmeticFaultError
 from translator.shell.expand import UnknownArithmeticError
+from translator.shell.flow import Flow
 from translator.shell.output import echo, format_text
 from translator.shell.state import Key, Var
 from translator.shell.syntax import Assign
@@ -15,7 +16,7 @@ from translator.shell.tokens import DECLARATIONS
 from translator.shell.values import Chunk, Source, Unknown, Value
 
 if TYPE_CHECKING:
-    from translator.shell.interp import Flow, Interpreter
+    from translator.shell.interp import Interpreter
 
 Handler = Callable[["Interpreter", list[Value]], "Flow | None"]
 
@@ -31,8 +32,6 @@ def _value(interp: Interpreter, text: str) -> Value:
 
 
 def _flow(kind: str, levels: int = 1) -> Flow:
-    from translator.shell.interp import Flow
-
     return Flow(kind, levels)
 
 
@@ -119,7 +118,7 @@ def _declare_one(interp: Interpreter, command: str, name: str, on: set[str], off
             state.vars.pop(name, None)
         var = state.vars.get(name)
         wants_array = bool(on & {"a", "A"})
-        if var is None and not (command == "export"):
+        if var is None and command != "export":
             var = Var(None, {} if wants_array else None)
         elif var is not None and wants_array and var.array is None:
             var = var.replaced(None, {} if var.value is None else {("0" if "A" in on else 0): var.value})
@@ -208,7 +207,7 @@ def _let(interp: Interpreter, values: list[Value]) -> None:
             interp.state.status = int(interp.expander.arithmetic(value) == 0)
         except UnknownArithmeticError as error:
             interp.set_verdict(error.unknown)
-        except ArithmeticFault as error:
+        except ArithmeticFaultError as error:
             interp.state.status = 1
             interp.report("R066", "error", f"let {value.text[:60]}: {error}", interp.here())
 
@@ -238,7 +237,7 @@ def _read(interp: Interpreter, values: list[Value]) -> None:
         interp.cause = Unknown("read", None, "depends on input", interp.here())
         return
     text = interp.stdin.text
-    line, newline, rest = text.partition("\n") if separators is None else (text, "", "")
+    line, newline, _ = text.partition("\n") if separators is None else (text, "", "")
     from translator.shell.state import slice_value
     from translator.shell.values import SPLIT
 

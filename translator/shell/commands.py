@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from translator.findings import Place
 from translator.shell import builtins, filters, launch
-from translator.shell.expand import Expander
-from translator.shell.launch import Context
+from translator.shell.assigning import Assigning
+from translator.shell.flow import Flow, LimitError
 from translator.shell.lexer import Lexer
-from translator.shell.state import State, Var
+from translator.shell.state import Var
 from translator.shell.syntax import Assign, Function, Heredoc, Redirect, Simple
 from translator.shell.tokens import tokenize
 from translator.shell.values import (
@@ -18,7 +17,6 @@ from translator.shell.values import (
     SPLIT,
     Chunk,
     DerivedSource,
-    Launch,
     Source,
     Unknown,
     Value,
@@ -27,51 +25,15 @@ from translator.shell.values import (
 )
 
 if TYPE_CHECKING:
-    from translator.shell.interp import Flow, Interpreter
+    from translator.shell.interp import Interpreter
 
 MAX_CALLS = 30
 MAX_FILES = 200
+MAX_LAUNCHES = 1_000
 
 
-class Commands:
+class Commands(Assigning):
     """The part of the interpreter that runs simple commands."""
-
-    if TYPE_CHECKING:
-        state: State
-        source: Source
-        offset: int
-        expander: Expander
-        given: Mapping[str, Value]
-        locals: list[dict[str, Var | None]]
-        holes: list[Unknown]
-        out: list[Chunk] | None
-        opaque: bool
-        stdin: Value | None
-        cause: Unknown | None
-        assumable: bool
-        quiet: int
-        function_name: str
-        zero: Value
-        file_name: Value
-        files: list[WrittenFile]
-        launches: list[Launch]
-        context: Context
-        allocation: dict[str, Value]
-        scheduler_set: dict[str, Var]
-        pending: list[tuple[Flow, State, Unknown]]
-        read_sibling: Callable[[str], str | None] | None
-
-        def report(self, code: str, level: str, message: str, place: Place | None, fix: str = "") -> None: ...
-        def spend(self, steps: int = 1) -> None: ...
-        def here(self) -> Place: ...
-        def apply(self, assign: Assign, source: Source) -> None: ...
-        def assign(self, name: str, index: str | None, value: Value, *, append: bool = False) -> None: ...
-        def bounded(self, value: Value) -> Value: ...
-        def run_text(self, source: Source, start: int = 0, end: int | None = None) -> Flow | None: ...
-        def execute(self, node: object) -> Flow | None: ...
-        def subshell(self, action: Callable[[], Flow | None]) -> None: ...
-        def restore_locals(self, frame: Mapping[str, Var | None]) -> None: ...
-        def settle_pending(self, mark: int, kinds: frozenset[str]) -> None: ...
 
     # -- running a command
 
@@ -100,7 +62,8 @@ class Commands:
         if bare in builtins.DECLARATIONS:
             for assign in assigns:
                 self.apply(assign, source)
-            return builtins.declare(self._interp(), bare, words[1:], source)
+            builtins.declare(self._interp(), bare, words[1:], source)
+            return None
         values = self.expander.fields(words, source)  # type: ignore[arg-type]
         if not values:
             for assign in assigns:
@@ -144,8 +107,6 @@ class Commands:
     def call(self, function: Function, arguments: list[Value]) -> Flow | None:
         """A function call."""
         if len(self.locals) >= MAX_CALLS:
-            from translator.shell.interp import LimitError
-
             raise LimitError(f"functions call each other more than {MAX_CALLS} deep")
         outer_arguments, outer_name = self.state.positional, self.function_name
         mark = len(self.pending)
@@ -245,16 +206,16 @@ class Commands:
             self._launch(stripped)
         elif isinstance(stripped, launch.Shell):
             return self._shell(stripped)
-        elif stripped.words and len(stripped.words) < len(values) and self._inner(stripped):
-            return None
-        elif filters.run(self._interp(), stripped.words):
+        elif (stripped.words and len(stripped.words) < len(values) and self._inner(stripped)) or filters.run(
+            self._interp(), stripped.words
+        ):
             return None
         self._foreign(values)
         return None
 
     def _inner(self, other: launch.Other) -> bool:
         """``exec myfunction``, ``env NAME=x cmd``: a launcher before something of the script's own."""
-        if other.words[0].text in self.state.functions and not other.context.names[-1:] == ("srun",):
+        if other.words[0].text in self.state.functions and other.context.names[-1:] != ("srun",):
             self.call(self.state.functions[other.words[0].text], list(other.words[1:]))
             return True
         return False
@@ -269,10 +230,14 @@ class Commands:
 
     def _shell(self, shell: launch.Shell) -> Flow | None:
         """``bash -c 'code'`` or ``bash script.sh``."""
-        if shell.code is None and shell.script is None:
-            self._foreign(())
-            return None
+        code = shell.code
+        if code is None and shell.script is None:
+            code = self.stdin
+            if code is None or (code.chunks and all(chunk.is_unknown for chunk in code.chunks)):
+                self._foreign(())
+                return None
         outer_context, outer_zero, outer_file = self.context, self.zero, self.file_name
+        outer_allocation = self.allocation
 
         def run() -> Flow | None:
             self.state.functions = {}
@@ -286,10 +251,15 @@ class Commands:
                 self.state.positional = list(shell.arguments[1:])
                 self.zero = shell.arguments[0] if shell.arguments else self.zero
                 return self.evaluate_text(shell.code)
+            if code is not None:
+                self.state.positional = list(shell.arguments)
+                if shell.batch:
+                    self.allocate(Source(code.text, self.source.file))
+                return self.evaluate_text(code)
             assert shell.script is not None
             self.state.positional = list(shell.arguments)
             self.zero = self.file_name = shell.script
-            return self.read_file(shell.script, "called")
+            return self.read_file(shell.script, "called", batch=shell.batch)
 
         self.assumable = True
         self.state.status = 0
@@ -297,6 +267,7 @@ class Commands:
             self.subshell(run)
         finally:
             self.context, self.zero, self.file_name = outer_context, outer_zero, outer_file
+            self.allocation = outer_allocation
         self.opaque = self.opaque or self.quiet > 0
         return None
 
@@ -315,9 +286,8 @@ class Commands:
         source = DerivedSource(code.chunks, self.source)
         return self.run_text(source)
 
-    def read_file(self, path: Value, verb: str) -> Flow | None:
+    def read_file(self, path: Value, verb: str, *, batch: bool = False) -> Flow | None:
         """Evaluate another file of the script's author."""
-        from translator.shell.interp import LimitError
 
         name, text = path.text, None
         if self.read_sibling is not None:
@@ -339,13 +309,16 @@ class Commands:
             self._foreign([path])
             return None
         self.spend(10)
-        self.file_depth = getattr(self, "file_depth", 0) + 1
+        self.file_depth = self.file_depth + 1
         if self.file_depth > 10:
             raise LimitError("files read each other more than 10 deep")
         outer_file, self.file_name = self.file_name, path
         mark = len(self.pending)
         try:
-            flow = self.run_text(Source(text.replace("\r\n", "\n"), name))
+            source = Source(text.replace("\r\n", "\n"), name)
+            if batch:
+                self.allocate(source)
+            flow = self.run_text(source)
             self.settle_pending(mark, frozenset({"return"}))
         finally:
             self.file_name = outer_file
@@ -355,16 +328,14 @@ class Commands:
     def environment(self, extra: Mapping[str, Value]) -> dict[str, Word]:
         """What a program started here finds in its environment."""
         place = self.here()
-        env = {
-            name: var.scalar.word(place)
-            for name, var in self.state.vars.items()
-            if var.exported and var.array is None and var.scalar is not None and self.scheduler_set.get(name) is not var
-        }
+        env: dict[str, Word] = {}
+        for name, var in self.state.vars.items():
+            if var.exported and var.array is None and var.value is not None and self.scheduler_set.get(name) is not var:
+                env[name] = var.value.word(place)
         env.update((name, value.word(place)) for name, value in extra.items())
         return env
 
     def _launch(self, program: launch.Program) -> None:
-        from translator.shell.interp import MAX_LAUNCHES, LimitError
 
         self._foreign([program.program])
         if self.quiet:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from translator.shell.arithmetic import ArithmeticFault
+from translator.shell.arithmetic import ArithmeticFaultError
 from translator.shell.expand import UnknownArithmeticError
 from translator.shell.lexer import PATTERN_WORD, WORD, Lexer, RawWord
 from translator.shell.params import is_empty
@@ -248,7 +248,7 @@ class _Words:
             one, two = (self.interp.expander.arithmetic(value) for value in (left, right))
         except UnknownArithmeticError as error:
             return error.unknown
-        except ArithmeticFault as error:
+        except ArithmeticFaultError as error:
             self.interp.report("R066", "error", str(error), self.interp.here())
             return False
         return compare_numbers(operator, one, two)

@@ -125,8 +125,7 @@ class Expander:
         flags = QUOTED if part.quoted else (SPLIT if splitting else 0)
         if part.quoted and not value.chunks:
             out.append(Chunk("", self.interp.source, 0, None, QUOTED))
-        for chunk in value.chunks:
-            out.append(chunk.flagged(flags))
+        out.extend([chunk.flagged(flags) for chunk in value.chunks])
 
     def _tilde(self, parts: Sequence[Part], chunks: list[Chunk]) -> None:
         first = parts[0] if parts else None
@@ -174,7 +173,7 @@ class Expander:
         except UnknownArithmeticError as error:
             unknown = Unknown(expression, error.unknown.name, error.unknown.reason, source.place(part.start))
             return Value((Chunk(expression, source, part.start, unknown),))
-        except arithmetic.ArithmeticFault as error:
+        except arithmetic.ArithmeticFaultError as error:
             place = source.place(part.start)
             self.interp.report("R066", "error", f"{_short(expression)}: {error}", place)
             unknown = Unknown(expression, None, str(error), place)
@@ -182,7 +181,7 @@ class Expander:
         return Value((Chunk(str(number), source, part.start),))
 
     def arithmetic(self, text: Value) -> int:
-        """The value of an expression. Raises `UnknownArithmeticError` and ``ArithmeticFault``."""
+        """The value of an expression. Raises `UnknownArithmeticError` and ``ArithmeticFaultError``."""
         for chunk in text.chunks:
             if chunk.is_unknown and chunk.unknown is not None:
                 raise UnknownArithmeticError(chunk.unknown)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from translator.findings import Finding, Level, Place
-from translator.shell import sbatch
-from translator.shell.arithmetic import ArithmeticFault
-from translator.shell.assigning import Assigning
+from translator.shell import control
 from translator.shell.commands import Commands
 from translator.shell.conditions import conditional
-from translator.shell.expand import Expander, UnknownArithmeticError
-from translator.shell.launch import Context
-from translator.shell.lexer import Cmd, Lexer
+from translator.shell.core import MAX_DEPTH, MAX_STEPS
+from translator.shell.flow import Flow, LimitError
+from translator.shell.lexer import Cmd
 from translator.shell.parse import parse
-from translator.shell.patterns import Pattern
-from translator.shell.state import State, Var, merge
+from translator.shell.state import State, merge
 from translator.shell.syntax import (
     AndOr,
     Arithmetic,
@@ -33,111 +29,13 @@ from translator.shell.syntax import (
     Redirected,
     Simple,
     Skipped,
-    Span,
     While,
 )
-from translator.shell.tokens import plain_words
-from translator.shell.values import Chunk, Launch, Source, Unknown, Value, Word, WrittenFile
-
-MAX_STEPS = 200_000
-MAX_ROUNDS = 10_000
-MAX_DEPTH = 45
-MAX_VALUE = 1_000_000
-MAX_CHUNKS = 50_000
-MAX_FINDINGS = 200
-MAX_LAUNCHES = 1_000
+from translator.shell.values import Chunk, Source, Unknown, Value
 
 
-class LimitError(Exception):
-    """Evaluation went past a limit and stops with what was read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """Why a statement did not run to its end: ``break``, ``continue``, ``return`` or ``exit``."""
-
-    kind: str
-    levels: int = 1
-
-
-class Interpreter(Assigning, Commands):
-    """Evaluates one script. Mixins hold assignments and simple commands."""
-
-    def __init__(
-        self,
-        source: Source,
-        positional: Sequence[str],
-        given: Mapping[str, str],
-        read_sibling: Callable[[str], str | None] | None,
-    ) -> None:
-        self.source = source
-        self.offset = 0
-        self.state = State()
-        self.read_sibling = read_sibling
-        self.findings: list[Finding] = []
-        self._reported: set[tuple[str, str, Place | None]] = set()
-        self.launches: list[Launch] = []
-        self.files: list[WrittenFile] = []
-        self.holes: list[Unknown] = []
-        self.pending: list[tuple[Flow, State, Unknown]] = []
-        self.context = Context()
-        self.cause: Unknown | None = None
-        self.assumable = False
-        self.out: list[Chunk] | None = None
-        self.opaque = False
-        self.stdin: Value | None = None
-        self.function_name = ""
-        self.locals: list[dict[str, Var | None]] = []
-        self.quiet = 0
-        self.tested = 0
-        self.steps = 0
-        self.depth = 0
-        self._bodies: dict[tuple[int, int], tuple[Source, Block]] = {}
-        file_name = Value((Chunk(source.file, source, 0),))
-        self.zero = self.file_name = file_name
-        outside = Source("", "--set")
-        self.given = {name: Value((Chunk(text, outside, 0),)) for name, text in given.items()}
-        for name, value in self.given.items():
-            self.state.vars[name] = var = Var(value)
-            var.exported = True
-        arguments = Source("", "--args")
-        self.state.positional = [Value((Chunk(text, arguments, 0),)) for text in positional]
-        self.allocation = sbatch.directives(source)
-        self.scheduled = bool(self.allocation)
-        self.scheduler_set: dict[str, Var] = {}
-        for name, value in sbatch.variables(self.allocation).items():
-            if name not in self.state.vars:
-                self.state.vars[name] = self.scheduler_set[name] = var = Var(value)
-                var.exported = True
-        self.expander = Expander(self)
-
-    # -- reports and limits
-
-    def report(self, code: str, level: str, message: str, place: Place | None, fix: str = "") -> None:
-        """One finding; the same thing is said once."""
-        key = (code, message, place)
-        if key not in self._reported and len(self.findings) < MAX_FINDINGS:
-            self._reported.add(key)
-            self.findings.append(Finding(code, Level(level), message, fix, place))
-
-    def spend(self, steps: int = 1) -> None:
-        """Count work. Raises `LimitError` beyond the limit."""
-        self.steps += steps
-        if self.steps > MAX_STEPS:
-            raise LimitError(f"more than {MAX_STEPS} steps")
-
-    def bounded(self, value: Value) -> Value:
-        """The value, if its size is sensible. Raises `LimitError`."""
-        size = len(value.text)
-        if size > MAX_VALUE or len(value.chunks) > MAX_CHUNKS:
-            raise LimitError(f"a value grows beyond {MAX_VALUE} characters")
-        if size > 2000 or len(value.chunks) > 200:
-            self.spend(size // 1000 + len(value.chunks) // 50)
-        return value
-
-    def here(self) -> Place:
-        """The place of the current command."""
-        return self.source.place(self.offset)
+class Interpreter(Commands):
+    """Evaluates one script: the statements; `Commands`, `Assigning` and `Core` hold the rest."""
 
     # -- entry
 
@@ -193,7 +91,7 @@ class Interpreter(Assigning, Commands):
         if self.steps > MAX_STEPS:
             raise LimitError(f"more than {MAX_STEPS} steps")
         self.depth += 1
-        if self.depth > MAX_DEPTH * 2:
+        if self.depth > MAX_DEPTH:
             raise LimitError("statements and calls are nested too deep")
         outer = self.source
         self.source = node.source
@@ -212,7 +110,8 @@ class Interpreter(Assigning, Commands):
     def _block(self, node: Block) -> Flow | None:
         if not node.subshell:
             return self.block(node)
-        return self.subshell(lambda: self.block(node))
+        self.subshell(lambda: self.block(node))
+        return None
 
     def subshell(self, action: Callable[[], Flow | None]) -> None:
         """Run with a copy of the state; only the exit status comes back."""
@@ -375,134 +274,11 @@ class Interpreter(Assigning, Commands):
             if flow is not None:
                 return flow
             if isinstance(verdict, Unknown):
-                return self.either(verdict, [lambda: self.block(body), lambda: self._if_from(node, at)])
+                return self.either(verdict, [partial(self.block, body), partial(self._if_from, node, at)])
             if verdict:
                 return self.block(body)
         self.state.status = 0
         return self.block(node.otherwise) if node.otherwise is not None else None
-
-    def _case(self, node: Case) -> Flow | None:
-        lexer = Lexer(node.source)
-        words = plain_words(lexer, *node.subject)
-        subject = self.expander.value(words[0] if words else None, node.source)
-        self.state.status = 0
-        return self._case_from(node, lexer, subject, 0, fall=False)
-
-    def _case_from(self, node: Case, lexer: Lexer, subject: Value, at: int, *, fall: bool) -> Flow | None:
-        while at < len(node.items):
-            patterns, body, terminator = node.items[at]
-            at += 1
-            verdict: bool | Unknown = True if fall else self._case_matches(patterns, lexer, subject, node)
-            fall = False
-            if isinstance(verdict, Unknown):
-                return self.either(
-                    verdict,
-                    [lambda: self.block(body), lambda: self._case_from(node, lexer, subject, at, fall=False)],
-                )
-            if not verdict:
-                continue
-            flow = self.block(body)
-            if flow is not None or terminator == ";;":
-                return flow
-            fall = terminator == ";&"
-        return None
-
-    def _case_matches(self, patterns: list[Span], lexer: Lexer, subject: Value, node: Case) -> bool | Unknown:
-        outcome: bool | Unknown = False
-        for start, end in patterns:
-            words = plain_words(lexer, start, end, pattern=True)
-            chunks: list[Chunk] = []
-            for word in words[:1]:
-                self.expander.emit(word.parts, node.source, chunks, splitting=False)
-            pattern = Pattern(chunks)
-            if pattern.regex == ".*":
-                return True
-            unknown = next((c.unknown for c in (*subject.chunks, *chunks) if c.is_unknown), None)
-            if unknown is not None:
-                outcome = unknown
-                continue
-            hit = pattern.matches(subject.text)
-            if hit:
-                return True
-            if hit is None:
-                outcome = Unknown(pattern.literal, None, "the pattern is too costly", node.source.place(start))
-        return outcome
-
-    # -- loops
-
-    def _for(self, node: For) -> Flow | None:
-        if node.words is None:
-            values = list(self.state.positional)
-        else:
-            values = self.expander.fields(plain_words(Lexer(node.source), *node.words), node.source)
-        self.state.status = 0
-        mark = len(self.pending)
-        flow: Flow | None = None
-        for value in values:
-            self.assign(node.name, None, value)
-            flow = self.block(node.body)
-            if flow is not None:
-                flow, go_on = _after_round(flow)
-                if not go_on:
-                    break
-        self.settle_pending(mark, frozenset({"break", "continue"}))
-        return flow
-
-    def _c_for(self, node: CFor) -> Flow | None:
-        init, test, step = node.parts
-        self.number(init, node)
-        return self._rounds(
-            node.body,
-            lambda: (None, True if not node.source.text[slice(*test)].strip() else self.number(test, node)),
-            lambda: self.number(step, node),
-        )
-
-    def number(self, span: Span, node: Node) -> bool | Unknown:
-        """An arithmetic command; True when the value is not zero."""
-        try:
-            return self.expander.arithmetic(self.expander.span(*span, node.source)) != 0
-        except UnknownArithmeticError as error:
-            return error.unknown
-        except ArithmeticFault as error:
-            text = node.source.text[slice(*span)].strip()
-            self.report("R066", "error", f"(({text[:60]})): {error}", node.source.place(span[0]))
-            return False
-
-    def _while(self, node: While) -> Flow | None:
-        def test() -> tuple[Flow | None, bool | Unknown]:
-            flow, verdict = self.condition(node.condition)
-            return flow, verdict if isinstance(verdict, Unknown) else verdict != node.until
-
-        return self._rounds(node.body, test, None)
-
-    def _rounds(
-        self,
-        body: Block,
-        test: Callable[[], tuple[Flow | None, bool | Unknown]],
-        step: Callable[[], object] | None,
-    ) -> Flow | None:
-        mark = len(self.pending)
-        flow: Flow | None = None
-        for rounds in range(MAX_ROUNDS + 1):
-            if rounds == MAX_ROUNDS:
-                raise LimitError(f"a loop runs more than {MAX_ROUNDS} rounds")
-            flow, verdict = test()
-            if flow is not None or verdict is False:
-                break
-            if isinstance(verdict, Unknown):
-                flow = self.either(verdict, [lambda: _loop_end(self.block(body)), lambda: None])
-                break
-            flow = self.block(body)
-            if flow is not None:
-                flow, go_on = _after_round(flow)
-                if not go_on:
-                    break
-            if step is not None:
-                step()
-        self.settle_pending(mark, frozenset({"break", "continue"}))
-        if flow is None:
-            self.state.status = 0
-        return flow
 
     # -- other statements
 
@@ -511,7 +287,7 @@ class Interpreter(Assigning, Commands):
 
     def _arithmetic(self, node: Arithmetic) -> None:
         self.offset = node.start
-        self.set_verdict(self.number((node.start, node.end), node))
+        self.set_verdict(control.number(self, (node.start, node.end), node))
 
     def set_verdict(self, verdict: bool | Unknown) -> None:
         """The exit status that a test leaves."""
@@ -574,19 +350,6 @@ def _supply(cause: Unknown) -> str:
     return f"pass --set {cause.name}=value" if cause.name else ""
 
 
-def _loop_end(flow: Flow | None) -> Flow | None:
-    return None if flow is not None and flow.kind in {"break", "continue"} and flow.levels == 1 else flow
-
-
-def _after_round(flow: Flow) -> tuple[Flow | None, bool]:
-    """What a flow means for the loop whose body ended with it: the flow to pass on, and whether to go on."""
-    if flow.kind not in {"break", "continue"}:
-        return flow, False
-    if flow.levels > 1:
-        return Flow(flow.kind, flow.levels - 1), False
-    return None, flow.kind == "continue"
-
-
 def _unescape_backticks(text: str) -> str:
     out: list[str] = []
     at = 0
@@ -605,14 +368,12 @@ _RUNNERS: dict[type[Node], Callable[..., Flow | None]] = {
     AndOr: Interpreter._and_or,
     Not: Interpreter._not,
     If: Interpreter._if,
-    Case: Interpreter._case,
-    For: Interpreter._for,
-    CFor: Interpreter._c_for,
-    While: Interpreter._while,
+    Case: control.run_case,
+    For: control.run_for,
+    CFor: control.run_c_for,
+    While: control.run_while,
     Conditional: Interpreter._conditional,
     Arithmetic: Interpreter._arithmetic,
     Function: Interpreter._function,
     Skipped: Interpreter._skipped,
 }
-
-__all__ = ["Flow", "Interpreter", "LimitError", "Word"]

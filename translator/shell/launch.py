@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from translator.findings import Place
 from translator.shell.launchers import (
+    BATCH,
     LAUNCHERS,
     NOT_TRAINING_MODULES,
     PYTHON_FLAGS_WITH_VALUE,
@@ -43,12 +44,13 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A command that turns out to be a shell: a string of code, or a script with arguments."""
+    """A command that turns out to be a shell: a string of code, a script with arguments, or code on standard input."""
 
     context: Context
     code: Value | None
     script: Value | None
     arguments: tuple[Value, ...]
+    batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ def strip(words: Sequence[Value], context: Context) -> Program | Shell | Other:
             outcome = _python(words, context)
         elif name in SHELLS:
             return _shell(words, context)
+        elif name in BATCH:
+            return _batch(words, context)
         elif name in LAUNCHERS:
             outcome = _launcher(name, LAUNCHERS[name], words[1:], context)
         elif _is_script(words[0]):
@@ -130,9 +134,18 @@ def _shell(words: Sequence[Value], context: Context) -> Shell | Other:
         at += 2 if text in {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"} else 1
     if at < len(words) and words[at].text == "--":
         at += 1
-    if at < len(words):
+    if at < len(words) and words[at].text != "-":
         return Shell(context, None, words[at], tuple(words[at + 1 :]))
-    return Other(context, tuple(words))
+    return Shell(context, None, None, tuple(words[at:]))
+
+
+def _batch(words: Sequence[Value], context: Context) -> Shell:
+    """``sbatch [options] script arguments``, or the script on standard input."""
+    at, said, env = 1, dict(context.said), dict(context.env)
+    while at < len(words) and words[at].text.startswith("-") and words[at].text != "-":
+        at = _option(LAUNCHERS["srun"], words, at, said, env)
+    script = words[at] if at < len(words) and words[at].text != "-" else None
+    return Shell(Context(context.names, context.said, env), None, script, tuple(words[at + 1 :]), batch=True)
 
 
 def _python(words: Sequence[Value], context: Context) -> Program | Other | tuple[Sequence[Value], Context]:

@@ -177,4 +177,6 @@ TWO_VALUES = frozenset({"--mca", "-mca", "-genv", "-env"})
 PYTHON_FLAGS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 NOT_TRAINING_MODULES = frozenset({"pip", "venv", "ensurepip", "json.tool", "http.server", "site", "zipfile", "timeit"})
 """Modules run by ``python -m`` that are never a training program."""
+BATCH = frozenset({"sbatch"})
+"""Submits a script: a file, or standard input."""
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh"})

@@ -51,10 +51,9 @@ class Cmd(Part):
 
     __slots__ = ("backtick", "body_end", "body_start")
 
-    def __init__(self, start: int, end: int, quoted: bool, body_start: int, body_end: int, backtick: bool) -> None:
+    def __init__(self, start: int, end: int, quoted: bool, body: tuple[int, int], *, backtick: bool) -> None:
         super().__init__(start, end, quoted)
-        self.body_start = body_start
-        self.body_end = body_end
+        self.body_start, self.body_end = body
         self.backtick = backtick
 
 
@@ -137,7 +136,9 @@ _SIMPLE_ESCAPES = {
     "t": "\t",
     "v": "\v",
 }
-PLACEHOLDER = re.compile(r"(?<==)<[A-Za-z][^<>|&;()\n\"'$`\\]*>(?=[ \t]*(?:[\n#/]|$))")
+_INSIDE = r"<[A-Za-z](?:[^<>|&;()\n\"'$`\\]*[^<>|&;()\n\"'$`\\\s])?>"
+PLACEHOLDER = re.compile(rf"(?:(?<==){_INSIDE}(?=[ \t]*(?:\\?[\n#/]|$))|(?<=[ \t]){_INSIDE}(?=[ \t]*(?:\\?\n|$)))")
+"""``<path to data>`` where a value belongs; bash would take it as redirections and fail."""
 
 
 class Lexer:
@@ -186,10 +187,11 @@ class Lexer:
                     at = hit.end()
                     continue
                 return at
-            at = self._special(char, at, end, mode, out, quoted)
+            at = self._special(at, end, mode, out, quoted)
         return min(at, end)
 
-    def _special(self, char: str, at: int, end: int, mode: Mode, out: list[Part], quoted: bool) -> int:
+    def _special(self, at: int, end: int, mode: Mode, out: list[Part], quoted: bool) -> int:
+        char = self.text[at]
         if char == "\\":
             return self._backslash(at, end, mode, out, quoted)
         if char == "$":
@@ -275,7 +277,7 @@ class Lexer:
         while stop < end and self.text[stop] != "`":
             stop += 2 if self.text[stop] == "\\" else 1
         stop = min(stop, end)
-        out.append(Cmd(at, min(stop + 1, end), quoted, at + 1, stop, backtick=True))
+        out.append(Cmd(at, min(stop + 1, end), quoted, (at + 1, stop), backtick=True))
         return min(stop + 1, end)
 
     def _parenthesis(self, at: int, end: int, out: list[Part], quoted: bool) -> int:
@@ -286,7 +288,7 @@ class Lexer:
                 out.append(Arith(at, close + 2, quoted, self._deeper(at + 3, close)))
                 return close + 2
         close = self.close_paren(at + 2, end)
-        out.append(Cmd(at, min(close + 1, end), quoted, at + 2, close, backtick=False))
+        out.append(Cmd(at, min(close + 1, end), quoted, (at + 2, close), backtick=False))
         return min(close + 1, end)
 
     def _deeper(self, start: int, end: int, mode: Mode = TEXT) -> tuple[Part, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from translator.shell import environ
-from translator.shell.arithmetic import ArithmeticFault
+from translator.shell.arithmetic import ArithmeticFaultError
 from translator.shell.lexer import INDEX, Lexer, Param, Part
 from translator.shell.patterns import Pattern
 from translator.shell.state import slice_value
@@ -50,10 +50,12 @@ class Parameters:
         if special is not None:
             return special
         if environ.from_machine(name) or name in {"$", "!", "-", "_"}:
-            return self._unknown(name, source, start, text, "set by the machine", 0)
+            return self._unknown(name, source, start, text, "set by the machine")
         if environ.from_launcher(name):
             sure = self.interp.scheduled and name.startswith("SLURM")
-            return self._unknown(name, source, start, text, "set by the launcher or scheduler", 0 if sure else SOFT)
+            return self._unknown(
+                name, source, start, text, "set by the launcher or scheduler", flags=0 if sure else SOFT
+            )
         return None
 
     def _special(self, name: str, source: Source, start: int) -> Value | None:
@@ -63,7 +65,7 @@ class Parameters:
             text = str(len(state.positional))
         elif name == "?":
             if state.status is None:
-                return self._unknown("?", source, start, "$?", "another program's exit status", 0)
+                return self._unknown("?", source, start, "$?", "another program's exit status")
             text = str(state.status)
         elif name in {"@", "*"}:
             chunks: list[Chunk] = []
@@ -78,7 +80,7 @@ class Parameters:
             text = self.interp.function_name or None
         return None if text is None else Value((Chunk(text, source, start),))
 
-    def _unknown(self, name: str, source: Source, start: int, text: str, reason: str, flags: int) -> Value:
+    def _unknown(self, name: str, source: Source, start: int, text: str, reason: str, *, flags: int = 0) -> Value:
         supplied = name if name[0].isalpha() or name[0] == "_" else None
         unknown = Unknown(text, supplied, reason, source.place(start))
         return Value((Chunk(text, source, start, unknown, flags),))
@@ -215,7 +217,7 @@ class Parameters:
 
         if isinstance(error, UnknownArithmeticError):
             return error.unknown
-        if not isinstance(error, ArithmeticFault):
+        if not isinstance(error, ArithmeticFaultError):
             raise error
         return Unknown(source.text[part.start : part.end], None, str(error), source.place(part.start))
 

@@ -75,7 +75,7 @@ class Parsed:
 
 def _masked(text: str) -> bytes:
     """One byte per character, so that byte offsets are character offsets."""
-    if "=<" in text:
+    if "<" in text:
         text = PLACEHOLDER.sub(lambda hit: "x" * len(hit.group()), text)
     if not text.isascii() or "\x00" in text or "\x7f" in text:
         text = _NOT_ASCII.sub("\x7f", text)
@@ -330,20 +330,18 @@ class _Lowering:
         return Case(self.source, *self._span(node), subject, items)
 
     def _case_item(self, node: Tree) -> tuple[list[Span], Block, str]:
+        children = node.children
+        close = next((at for at, child in enumerate(children) if child.type == ")"), len(children))
         patterns: list[Span] = []
         current: list[Tree] = []
-        children = node.children
-        at = 0
-        for at, child in enumerate(children):
-            if child.type in {"|", ")"}:
-                if current:
-                    patterns.append((current[0].start_byte + self.base, current[-1].end_byte + self.base))
+        for child in [*children[:close], None]:
+            if child is not None and child.type != "|":
+                if child.type != "(" or current:
+                    current.append(child)
+            elif current:
+                patterns.append((current[0].start_byte + self.base, current[-1].end_byte + self.base))
                 current = []
-                if child.type == ")":
-                    break
-            elif child.type != "(" or current:
-                current.append(child)
-        rest = children[at + 1 :]
+        rest = children[close + 1 :]
         terminator = rest[-1].type if rest and rest[-1].type in {";;", ";&", ";;&"} else ";;"
         return patterns, self.block(rest), terminator
 
@@ -367,7 +365,7 @@ class _Lowering:
                 if inside
                 else (node.start_byte + self.base,) * 2
             )
-        return For(self.source, *self._span(node), name, words, body or self.block([]))
+        return For(self.source, *self._span(node), name, words=words, body=body or self.block([]))
 
     def _c_for(self, node: Tree) -> Node:
         body = self.block([])
@@ -375,9 +373,7 @@ class _Lowering:
         for child in node.children:
             if child.type == "((":
                 marks.append(child.end_byte)
-            elif child.type == ";" and len(marks) in {1, 2}:
-                marks.append(child.start_byte)
-            elif child.type == "))":
+            elif (child.type == ";" and len(marks) in {1, 2}) or child.type == "))":
                 marks.append(child.start_byte)
             elif child.type in {"do_group", "compound_statement"}:
                 body = self.block(child.children)
@@ -392,7 +388,7 @@ class _Lowering:
         condition = [child for child in node.children if child.type != "do_group"]
         groups = [child for child in node.children if child.type == "do_group"]
         body = self.block(groups[0].children if groups else [])
-        return While(self.source, *self._span(node), self.block(condition), body, until)
+        return While(self.source, *self._span(node), self.block(condition), body=body, until=until)
 
     def _function(self, node: Tree) -> Node:
         name_node = node.child_by_field_name("name")

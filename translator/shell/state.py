@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os.path import commonprefix
 
 from translator.findings import Place
 from translator.shell.syntax import Function
@@ -115,7 +114,9 @@ def _either(name: str, one: Var | None, two: Var | None, cause: Unknown, source:
         new = pattern.replaced(None, _either_array(name, one, two, cause, source))
         new.assoc = any(v.assoc for v in (one, two) if v is not None)
     else:
-        new = pattern.replaced(_either_value(name, one and one.value, two and two.value, cause, source))
+        new = pattern.replaced(
+            _either_value(name, one.value if one else None, two.value if two else None, cause, source)
+        )
     new.exported = any(v.exported for v in (one, two) if v is not None)
     return new
 
@@ -150,7 +151,9 @@ def _either_value(name: str, one: Value | None, two: Value | None, cause: Unknow
     expression = f"${name}" if "[" not in name else f"${{{name}}}"
     head: list[Chunk] = []
     if one is not None and two is not None and one.known and two.known:
-        length = len(commonprefix([left, right]))
+        length = next(
+            (at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
+        )
         while length and not left[length - 1].isspace():
             length -= 1
         head = slice_value(one, 0, length)

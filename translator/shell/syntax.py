@@ -177,7 +177,7 @@ class For(Node):
 
     __slots__ = ("body", "name", "words")
 
-    def __init__(self, source: Source, start: int, end: int, name: str, words: Span | None, body: Block) -> None:
+    def __init__(self, source: Source, start: int, end: int, name: str, *, words: Span | None, body: Block) -> None:
         super().__init__(source, start, end)
         self.name = name
         self.words = words
@@ -200,7 +200,7 @@ class While(Node):
 
     __slots__ = ("body", "condition", "until")
 
-    def __init__(self, source: Source, start: int, end: int, condition: Block, body: Block, until: bool) -> None:
+    def __init__(self, source: Source, start: int, end: int, condition: Block, *, body: Block, until: bool) -> None:
         super().__init__(source, start, end)
         self.condition = condition
         self.body = body

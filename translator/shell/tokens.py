@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from translator.shell.braces import expand_braces
-from translator.shell.lexer import PATTERN_WORD, WORD, Lexer, Lit, RawWord
+from translator.shell.lexer import PATTERN_WORD, PLACEHOLDER, WORD, Lexer, Lit, RawWord
 from translator.shell.syntax import Assign, Redirect, Span, Tokens
 
 DECLARATIONS = frozenset({"export", "declare", "typeset", "local", "readonly"})
@@ -33,6 +33,10 @@ def tokenize(lexer: Lexer, spans: Sequence[Span]) -> Tokens:
             char = text[at]
             if char == "#":
                 at = _line_end(text, at, end)
+            elif char == "<" and PLACEHOLDER.match(text, at, end):
+                word = lexer.word(at, end)
+                tokens.words.append(word)
+                at = max(word.end, at + 1)
             elif char in "<>&0123456789{" and (hit := _REDIRECT.match(text, at, end)) and not _substitutes(text, hit):
                 at = _redirect(lexer, hit, end, tokens)
             elif char in ";|&()":
