@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from translator.frameworks.torchtitan.models import Family, families, family
 from translator.frameworks.torchtitan.models.base import Leaves, same
@@ -42,13 +42,12 @@ KIND_WEIGHT = 1000.0
 ABSENT_MEANS_NONE = frozenset({"attention_window", "mla.enabled", "moe.experts", "mtp.layers", "rope.scaling"})
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """A named flavor and the leaves in which it differs from a model: leaf -> (wanted, what the flavor has)."""
 
     name: str
     flavor: str
-    differences: Differences = field(default_factory=dict)
+    differences: Differences
 
     @property
     def exact(self) -> bool:
@@ -56,18 +55,16 @@ class Match:
         return not major(self.differences)
 
 
-@dataclass(frozen=True, slots=True)
-class Custom:
+class Custom(NamedTuple):
     """Arguments for a flavor of one's own in a family, with the leaves that they still miss, and why."""
 
     name: str
     arguments: dict[str, object]
-    differences: Differences = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
+    differences: Differences
+    reasons: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """How torchtitan says a model: a named flavor, or arguments for one of its own (``custom``)."""
 
     name: str
@@ -193,7 +190,7 @@ def canonical(model: Mapping[str, object]) -> Leaves:
     return wanted
 
 
-def compare(wanted: Leaves, have: Leaves) -> Differences:
+def compare(wanted: Leaves, have: Mapping[str, object]) -> Differences:
     """The leaves (without prefix) in which a canonical model and a flavor differ.
 
     What the model leaves open is no difference.
@@ -220,12 +217,18 @@ def _distance(differences: Differences) -> float:
     return total
 
 
+@lru_cache(maxsize=256)
+def _read_flavor(name: str, flavor: str, version: str, seq_len: int | None) -> Mapping[str, object]:
+    """Leaves of a named flavor, without prefix; the same for every configuration of that sequence length."""
+    values = arguments(name, flavor, version) or {}
+    known = families(version)[name]
+    return MappingProxyType(known.read(dict(values) if seq_len is None else {**values, "max_seq_len": seq_len}))
+
+
 def _nearest(known: Family, wanted: Leaves, version: str, seq_len: int | None) -> Match | None:
     best: tuple[float, Match] | None = None
     for flavor in flavor_names(known.name, version):
-        values = arguments(known.name, flavor, version) or {}
-        given = dict(values) if seq_len is None else {**values, "max_seq_len": seq_len}
-        differences = compare(wanted, known.read(given))
+        differences = compare(wanted, _read_flavor(known.name, flavor, version, seq_len))
         distance = _distance(differences)
         if wanted.get("name") == f"{known.name}/{flavor}":
             distance -= 1e-4

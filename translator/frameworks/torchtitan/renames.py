@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(NamedTuple):
     """What became of an option: its new address, or None when it went without a successor.
 
     ``convert`` turns the old value into the new one where they differ; ``note`` says what else changed.

@@ -9,8 +9,8 @@ split points (``distributed/pipeline.py:30-124``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 FIRST_LESS = "parallelism.pipeline_parallel_first_stage_less_layers"
 LAST_LESS = "parallelism.pipeline_parallel_last_stage_less_layers"
@@ -31,8 +31,7 @@ class SplitError(ValueError):
         self.source = source
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(NamedTuple):
     """A pipeline schedule by its name in torch.
 
     ``multi`` schedules run several stages per rank, two unless options say more; ``v_shape`` ones exactly two, and rank

@@ -7,8 +7,7 @@ about a default that is not of its type), so a value of another type is read as 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from translator.catalogue import Entry
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
 UNUSABLE = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
+class Typed(NamedTuple):
     """A value as the option's type has it, or `UNUSABLE`.
 
     ``exact`` is whether nothing had to be changed, ``known`` whether it is among the choices.

@@ -7,7 +7,7 @@ prefix.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Leaves = dict[str, object]
 Arguments = dict[str, object]
@@ -23,8 +23,7 @@ class Inexpressible(Exception):  # noqa: N818 - it is an answer, not a failure
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One fact in both directions.
 
     ``read`` turns the arguments of a flavor into leaves; ``write`` turns wanted leaves into arguments and raises
@@ -37,8 +36,7 @@ class Row:
     write: Reader
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """A model family of one version.
 
     ``table`` and ``module`` say where its flavors live; ``arguments_class`` and ``nested`` (argument -> class and
@@ -159,12 +157,9 @@ def choice(argument: str, leaf: str, pairs: Mapping[object, object], source: str
 
 def same(one: object, other: object) -> bool:
     """Whether two values mean the same; absent, zero, false, "none" and empty are one value."""
-    blank: tuple[object, ...] = (None, False, 0, 0.0, "none", "", [], {}, ())
-    if any(one is item or one == item for item in blank):
-        return any(other is item or other == item for item in blank)
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    return one == other
+    if isinstance(one, bool) is isinstance(other, bool) and one == other:
+        return True
+    return (not one or one == "none") and (not other or other == "none")
 
 
 def attention_rows(source: str, types: Mapping[object, object]) -> tuple[Row, ...]:
