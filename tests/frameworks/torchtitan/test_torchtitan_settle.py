@@ -172,6 +172,15 @@ def test_experts_alone_bring_fsdp() -> None:
     assert codes(native) == set()
 
 
+@pytest.mark.parametrize(("name", "flavor"), [("flux", "flux-dev"), ("vlm", "debugmodel")])
+def test_a_model_that_is_no_language_model_is_named(name: str, flavor: str) -> None:
+    native = read_source("run.toml", f"model.name = '{name}'\nmodel.flavor = '{flavor}'\n", world_size=8)
+    settle(native, load("torchtitan", "0.2.2"))
+    assert codes(native) == {"R102"}
+    assert native.findings[0].level is Level.WARNING
+    assert not [address for address in native.values if address.startswith(at.MODEL)]
+
+
 def test_deprecated_options_move() -> None:
     native = settled("model.tokenizer_path = 'x'\nexperimental.custom_args_module = 'm'\n")
     assert native.values["model.hf_assets_path"] == "x"

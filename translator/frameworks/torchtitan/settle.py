@@ -82,9 +82,12 @@ def _model(state: State) -> None:
         if not state.text("experimental.custom_import"):
             _unknown_model(state, name, flavor, flavors.flavor_names(name, version))
         return
+    if state.family is None:
+        _unknown_model(state, name, flavor, ())
+        return
     longest = arguments.get("max_seq_len")
     length = state.number("training.seq_len")
-    if state.new and isinstance(longest, int) and length > longest and state.family is not None:
+    if state.new and isinstance(longest, int) and length > longest:
         message = f"seq_len {length} exceeds the {longest} positions of {name} {flavor}"
         state.say("S179", message, "training.seq_len", level=Level.NOTE)
     try:
