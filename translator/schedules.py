@@ -3,7 +3,7 @@
 One curve with the conventions as parameters covers the schedulers of the frameworks:
 Megatron-LM `megatron/core/optimizer_param_scheduler.py:209` (core 0.18.0) has ``warmup_offset`` 0, holds ``min_lr``
 after the decay and counts samples; torchtitan `torchtitan/components/lr_scheduler.py:83` (0.2.2) has
-``warmup_offset`` 1 and never leaves its decay.
+``warmup_offset`` 1 and, where training outlasts the decay, goes on along the decay's formula (``continues``).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Curve:
     decay_start: float
     decay_length: float
     floor: float
+    continues: bool = False
 
     def rate(self, step: int) -> float:
         """The learning rate of optimizer step ``step`` (from 0)."""
@@ -46,7 +47,7 @@ class Curve:
             return self.warmup_start + (self.peak - self.warmup_start) * share
         if self.decay is None or step <= self.decay_start:
             return self.peak
-        if step > self.decay_start + self.decay_length:
+        if step > self.decay_start + self.decay_length and not self.continues:
             return self.floor
         if self.decay == "inverse_sqrt":
             return max(self.floor, self.peak * math.sqrt(max(self.warmup, 1) / max(step, 1)))
@@ -90,6 +91,7 @@ def curve_of(flat: Mapping[str, Any]) -> Curve | None:
         decay_start=warmup if start is None else start * scale,
         decay_length=max((length or 0) * scale, 1e-12),
         floor=flat.get("schedule.min_lr") or 0.0,
+        continues=flat.get("schedule.after_decay") == "continue",
     )
 
 

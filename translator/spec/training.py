@@ -87,6 +87,9 @@ class Schedule(Section):
     decay_start: float | None = leaf("step after which the rate falls")
     decay_length: float | None = leaf("how long the decay takes")
     min_lr: float | None = leaf("learning rate that the decay approaches, absolute", ge=0)
+    after_decay: Literal["floor", "continue"] | None = leaf(
+        "where training outlasts the decay: the floor, or on along the formula of the decay"
+    )
 
 
 class Recompute(Section):

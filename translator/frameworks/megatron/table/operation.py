@@ -119,7 +119,7 @@ ROWS: tuple[Row, ...] = (
         ["data_path"],
         ["data.dataset", "data.format"],
         read=lambda native: {
-            "data.dataset": native("data_path"),
+            "data.dataset": native("data_path") or None,
             "data.format": "indexed" if native("data_path") else None,
         },
         write=_write_dataset,

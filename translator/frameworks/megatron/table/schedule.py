@@ -54,6 +54,8 @@ def _read(native: NativeView) -> Mapping[str, Any]:
         flat["schedule.decay"] = _STYLES.get(style)
         if style != "constant":
             flat["schedule.decay_start"], flat["schedule.decay_length"] = float(warmup), float(length - warmup)
+    if style != "constant" and total is not None and length < total:
+        flat["schedule.after_decay"] = "floor"
     return flat
 
 
@@ -87,6 +89,8 @@ def _write(spec: SpecView, sink: Sink) -> None:
         sink.put("lr_warmup_init", start)
     if spec("schedule.warmup_shape", "linear") != "linear":
         sink.short("schedule.warmup_shape", Entry.UNSUPPORTED, "the warm-up is linear")
+    if spec("schedule.after_decay") == "continue":
+        sink.short("schedule.after_decay", Entry.APPROXIMATED, "after the decay the rate stays at its floor")
     if spec("schedule.min_lr") is not None:
         sink.put("min_lr", spec("schedule.min_lr"))
     _write_decay(spec, sink, suffix, warmup, _Decay(decay, begin, length, end, whole))
@@ -166,14 +170,15 @@ ROWS: tuple[Row, ...] = (
             "schedule.decay_start",
             "schedule.decay_length",
             "schedule.min_lr",
+            "schedule.after_decay",
         ],
         read=_read,
         write=_write,
         influences={
             "train_iters": ("schedule.total", "schedule.unit"),
             "train_samples": ("schedule.total", "schedule.unit"),
-            "lr_decay_iters": ("schedule.decay_start", "schedule.decay_length"),
-            "lr_decay_samples": ("schedule.decay_start", "schedule.decay_length"),
+            "lr_decay_iters": ("schedule.decay_start", "schedule.decay_length", "schedule.after_decay"),
+            "lr_decay_samples": ("schedule.decay_start", "schedule.decay_length", "schedule.after_decay"),
             "lr_decay_style": ("schedule.decay",),
             "lr_warmup_fraction": ("schedule.warmup", "schedule.warmup_offset"),
             "lr_warmup_init": ("schedule.warmup_start_lr",),

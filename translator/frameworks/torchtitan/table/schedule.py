@@ -25,6 +25,7 @@ FIELDS = (
     "schedule.decay_start",
     "schedule.decay_length",
     "schedule.min_lr",
+    "schedule.after_decay",
 )
 
 
@@ -48,6 +49,9 @@ def _read(native: NativeView) -> Mapping[str, Any]:
     elif decay is not None and warmup is not None and stable is not None:
         # At step s the progress is (s + 1 - warmup - stable) / decay, which is 0 at s = warmup + stable - 1.
         flat["schedule.decay_start"], flat["schedule.decay_length"] = float(warmup + stable - 1), float(decay)
+        total, steps = native(addresses.TOTAL_STEPS), native("training.steps")
+        if total is not None and steps is not None and total < steps:
+            flat["schedule.after_decay"] = "continue"
     return flat
 
 
@@ -70,17 +74,19 @@ class _Candidate:
             decay_start=self.warmup + stable - 1,
             decay_length=max(self.decay, 1e-12),
             floor=wanted.floor,
+            continues=True,
         )
 
 
 def _candidates(wanted: Curve, end: float | None) -> list[_Candidate]:
-    total = wanted.total if end is None else max(1, round(end))
+    totals = [wanted.total] if end is None else list(dict.fromkeys((max(1, round(end)), wanted.total)))
     shapes = [wanted.decay] if wanted.decay in _SHAPES else list(_SHAPES)
     if wanted.decay is None:
         return [_Candidate(wanted.total, warmup, 0, "linear", wanted) for warmup in _warmups(wanted)]
     length = round(wanted.decay_length)
     return [
         _Candidate(total, warmup, decay, shape or "linear", wanted)
+        for total in totals
         for warmup in _warmups(wanted)
         for decay in dict.fromkeys((length, total - warmup))
         if decay >= 0
@@ -171,7 +177,7 @@ ROWS: tuple[Row, ...] = (
         influences={
             "training.steps": ("schedule.total", "schedule.decay_length"),
             f"{_S}warmup_steps": ("schedule.warmup", "schedule.warmup_offset", "schedule.warmup_start_lr"),
-            f"{_S}total_steps": ("schedule.decay_start", "schedule.decay_length"),
+            f"{_S}total_steps": ("schedule.decay_start", "schedule.decay_length", "schedule.after_decay"),
             f"{_S}decay_ratio": ("schedule.decay_start", "schedule.decay_length", "schedule.decay"),
             f"{_S}decay_type": ("schedule.decay",),
             f"{_S}min_lr_factor": ("schedule.min_lr",),
