@@ -52,7 +52,8 @@ def evaluate(
 def split_words(text: str, file: str) -> tuple[Word, ...]:
     """Words of plain argument text: quotes, backslashes, continuations and comments as in a shell.
 
-    Variables are looked up nowhere, so ``$NAME`` stays an unknown part of its word.
+    Variables are looked up nowhere, so ``$NAME`` stays an unknown part of its word. Raises `SourceError` when there are
+    more words than a command line can hold.
     """
     from translator.shell.plain import plain
 

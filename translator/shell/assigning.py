@@ -79,7 +79,7 @@ class Assigning(Core):
             key = "0" if var.assoc else 0
         if key is not None:
             elements = dict(var.items()) if var is not None else {}
-            self.spend(len(elements) // 64)
+            self.spend(len(elements) // 512)
             elements[key] = self._joined(name, var, elements.get(key), value, append)
             self.state.vars[name] = (var or Var()).replaced(None, elements)
             return
@@ -168,7 +168,7 @@ class Assigning(Core):
                 position += 1
         for key_value, value in zip(plain[::2], [*plain[1::2], Value(())], strict=False):
             elements[key_value.text] = self._plain(value)
-        self.spend(len(elements) // 64)
+        self.spend(len(elements) // 512)
         self.state.vars[name] = (var or Var()).replaced(None, elements)
 
     def _elements(self, item: object, source: Source, elements: dict[Key, Value], last: int) -> list[Value]:

@@ -274,14 +274,19 @@ class Commands(Assigning):
     def evaluate_text(self, code: Value) -> Flow | None:
         """``eval``: code that the script put together."""
         self.holes.extend(code.holes)
-        self.spend(1 + len(code.text) // 2000)
-        if code.chunks and code.chunks[0].is_unknown and code.chunks[0].text.startswith(("$(", "`")):
+        self.spend(1 + len(code.text) // (2000 if len(code.text) < 16_000 else 20))
+        if len(code.chunks) == 1 and code.chunks[0].is_unknown:
             self.report("R069", "warning", "code from another program's output is not evaluated", self.here())
             self._foreign([code])
             return None
         source: Source
         only = code.chunks[0] if len(code.chunks) == 1 else None
-        if only is not None and type(only.source) is Source and only.source.text.startswith(only.text, only.offset):
+        if (
+            only is not None
+            and only.unknown is None
+            and type(only.source) is Source
+            and only.source.text.startswith(only.text, only.offset)
+        ):
             return self.run_text(only.source, only.offset, only.offset + len(only.text))
         source = DerivedSource(code.chunks, self.source)
         return self.run_text(source)

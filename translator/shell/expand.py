@@ -112,6 +112,9 @@ class Expander:
 
     def _emit_opaque(self, part: Opaque, source: Source, out: list[Chunk]) -> None:
         text = source.text[part.start : part.end]
+        if part.reason == "unknown" and isinstance(source, DerivedSource):
+            out.extend(chunk.flagged(QUOTED) for chunk in source.chunks_between(part.start, part.end))
+            return
         place = source.place(part.start)
         if part.reason == "placeholder":
             self.interp.report("R071", "warning", f"{text} is a placeholder, not a value", place)

@@ -57,15 +57,15 @@ class Interpreter(Commands):
         """Parse and evaluate a text."""
         outer = self.source
         self.source = source
-        parsed = parse(source, start, end)
+        parsed = parse(source, start, end, once=True)
         for offset, message in parsed.errors:
             self.report("R060", "error", message, source.place(offset))
-        if parsed.truncated:
-            self.report("R065", "error", f"only a part was read: {parsed.truncated}", source.place(0))
         try:
             return self.block(parsed.body)
         finally:
             self.source = outer
+            if parsed.trouble:
+                self.report("R065", "error", f"only a part was read: {parsed.trouble}", source.place(0))
 
     # -- statements
 
@@ -116,6 +116,7 @@ class Interpreter(Commands):
     def subshell(self, action: Callable[[], Flow | None]) -> None:
         """Run with a copy of the state; only the exit status comes back."""
         outer, frames = self.state, self.locals
+        self.spend(len(outer.vars) // 32)
         self.state, self.locals = outer.copy(), []
         try:
             action()
@@ -220,6 +221,7 @@ class Interpreter(Commands):
     def either(self, cause: Unknown, actions: Sequence[Callable[[], Flow | None]]) -> Flow | None:
         """Run alternatives from the same state, then go on with what they have in common."""
         base, launches = self.state, len(self.launches)
+        self.spend(len(base.vars) // 8)
         going: list[State] = []
         ended: list[tuple[Flow, State]] = []
         for action in actions:

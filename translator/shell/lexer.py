@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-from translator.shell.values import Source
+from translator.shell.values import DerivedSource, Source
 
+MAX_PARTS = 100_000
+"""A word of more parts than this is taken as plain characters from there on."""
 MAX_DEPTH = 60
 """Quotes and expansions nested deeper than this are taken as plain characters."""
 
@@ -144,11 +146,12 @@ PLACEHOLDER = re.compile(rf"(?:(?<==){_INSIDE}(?=[ \t]*(?:\\?[\n#/]|$))|(?<=[ \t
 class Lexer:
     """Cuts one source into words and parts."""
 
-    __slots__ = ("_depth", "source", "text")
+    __slots__ = ("_depth", "_unknown", "source", "text")
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.text = source.text
+        self._unknown = source.unknown_spans() if isinstance(source, DerivedSource) else ()
         self._depth = 0
 
     def word(self, at: int, end: int, mode: Mode = WORD) -> RawWord:
@@ -168,6 +171,8 @@ class Lexer:
     def parts(self, at: int, end: int, mode: Mode, out: list[Part], *, quoted: bool) -> int:
         """Append the parts from ``at`` on; returns where the run ends (at a stop character, or ``end``)."""
         text, plain, stop = self.text, mode.plain, mode.stop
+        if self._unknown:
+            return self._parts_around_unknown(at, end, mode, out, quoted=quoted)
         while at < end:
             run = plain.match(text, at, end)
             if run is not None:
@@ -187,8 +192,28 @@ class Lexer:
                     at = hit.end()
                     continue
                 return at
+            if len(out) > MAX_PARTS:
+                out.append(Lit(text[at:end], at, end, quoted))
+                return end
             at = self._special(at, end, mode, out, quoted)
         return min(at, end)
+
+    def _parts_around_unknown(self, at: int, end: int, mode: Mode, out: list[Part], *, quoted: bool) -> int:
+        """`parts` in text that holds unknown parts, each taken as a whole."""
+        spans, self._unknown = self._unknown, ()
+        try:
+            for low, high in spans:
+                if high <= at or low >= end:
+                    continue
+                if low > at:
+                    stop = self.parts(at, low, mode, out, quoted=quoted)
+                    if stop < low:
+                        return stop
+                out.append(Opaque(low, high, quoted, "unknown"))
+                at = high
+            return self.parts(at, end, mode, out, quoted=quoted) if at < end else min(at, end)
+        finally:
+            self._unknown = spans
 
     def _special(self, at: int, end: int, mode: Mode, out: list[Part], quoted: bool) -> int:
         char = self.text[at]

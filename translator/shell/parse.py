@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from translator.shell.syntax import (
     Span,
     While,
 )
-from translator.shell.values import Source
+from translator.shell.values import DerivedSource, Source
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Tree
@@ -40,7 +41,7 @@ MAX_ERRORS = 20
 """Syntax errors beyond this number are not listed one by one."""
 SMALL_BYTES = 16_000
 """Texts up to this size are parsed in one go; larger ones under a time limit."""
-PARSE_SECONDS = 4.0
+PARSE_SECONDS = 2.5
 """The parser sees the end of the text after this time."""
 MAX_BYTES = 8_000_000
 """Text beyond this size is not read."""
@@ -65,16 +66,27 @@ def _parser() -> Parser:
 class Parsed:
     """Statements, and where the text is not bash: (offset, message)."""
 
-    __slots__ = ("body", "errors", "truncated")
+    __slots__ = ("_lowering", "body", "errors", "truncated")
 
-    def __init__(self, body: Block) -> None:
+    def __init__(self, body: Block, lowering: _Lowering) -> None:
         self.body = body
+        self._lowering = lowering
         self.errors: list[tuple[int, str]] = []
         self.truncated: str | None = None
 
+    @property
+    def trouble(self) -> str | None:
+        """Why only a part is there; complete once the statements were walked."""
+        return self.truncated or self._lowering.too_deep
 
-def _masked(text: str) -> bytes:
+
+def _masked(source: Source, start: int, end: int) -> bytes:
     """One byte per character, so that byte offsets are character offsets."""
+    text = source.text
+    if isinstance(source, DerivedSource):
+        for low, high in source.unknown_spans():
+            text = text[:low] + "x" * (high - low) + text[high:]
+    text = text if start == 0 and end == len(text) else text[start:end]
     if "<" in text:
         text = PLACEHOLDER.sub(lambda hit: "x" * len(hit.group()), text)
     if not text.isascii() or "\x00" in text or "\x7f" in text:
@@ -82,14 +94,16 @@ def _masked(text: str) -> bytes:
     return text.encode("ascii")
 
 
-def parse(source: Source, start: int = 0, end: int | None = None) -> Parsed:
-    """The statements of a part of a source. Never raises; trouble is in ``errors`` and ``truncated``."""
+def parse(source: Source, start: int = 0, end: int | None = None, *, once: bool = False) -> Parsed:
+    """The statements of a part of a source. Never raises; trouble is in ``errors`` and ``truncated``.
+
+    With ``once`` the statements can be walked a single time, and are made as they are reached.
+    """
     end = len(source.text) if end is None else end
-    text = source.text if start == 0 and end == len(source.text) else source.text[start:end]
     truncated = None
-    if len(text) > MAX_BYTES:
-        text, truncated = text[:MAX_BYTES], f"the text is longer than {MAX_BYTES} characters"
-    data = _masked(text)
+    if end - start > MAX_BYTES:
+        end, truncated = start + MAX_BYTES, f"the text is longer than {MAX_BYTES} characters"
+    data = _masked(source, start, end)
     if len(data) <= SMALL_BYTES:
         tree = _parser().parse(data)
     else:
@@ -106,8 +120,9 @@ def parse(source: Source, start: int = 0, end: int | None = None) -> Parsed:
             truncated = f"parsing took longer than {PARSE_SECONDS:g} s"
     root = tree.root_node
     lowering = _Lowering(source, start)
-    parsed = Parsed(Block(source, start, end, lowering.statements(root.children)))
-    parsed.truncated = truncated or lowering.too_deep
+    body = lowering.each(root.children)
+    parsed = Parsed(Block(source, start, end, body if once else list(body)), lowering)
+    parsed.truncated = truncated
     if root.has_error:
         parsed.errors = _errors(root, start)
     return parsed
@@ -146,13 +161,15 @@ class _Lowering:
 
     def statements(self, nodes: list[Tree]) -> list[Node]:
         """The statements among sibling nodes."""
-        result: list[Node] = []
+        return list(self.each(nodes))
+
+    def each(self, nodes: list[Tree]) -> Iterator[Node]:
+        """The statements among sibling nodes, one by one."""
         for node in nodes:
             if node.type in _STATEMENTS:
-                result.append(self.statement(node))
+                yield self.statement(node)
             elif node.type == "file_redirect":
-                result.append(self._simple(node))
-        return result
+                yield self._simple(node)
 
     def block(self, nodes: list[Tree]) -> Block:
         """Sibling nodes as one block."""

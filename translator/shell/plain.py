@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from translator.errors import SourceError
+from translator.shell.flow import LimitError
 from translator.shell.lexer import Lexer, Lit, Param
 from translator.shell.tokens import plain_words
 from translator.shell.values import Chunk, Source, Unknown, Value, Word
-
-MAX_WORDS = 100_000
 
 
 def plain(text: str, file: str) -> tuple[Word, ...]:
     """The words of the text; expansions stay unknown."""
     source = Source(text.replace("\r\n", "\n"), file)
     words: list[Word] = []
-    for raw in plain_words(Lexer(source), 0, len(source.text))[:MAX_WORDS]:
+    try:
+        raw_words = plain_words(Lexer(source), 0, len(source.text))
+    except LimitError as error:
+        raise SourceError(f"{file}: {error}") from error
+    for raw in raw_words:
         chunks: list[Chunk] = []
         for part in raw.parts:
             if isinstance(part, Lit):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from translator.shell.lexer import RawWord
 from translator.shell.values import Source
 
@@ -98,7 +100,7 @@ class Block(Node):
 
     __slots__ = ("body", "subshell")
 
-    def __init__(self, source: Source, start: int, end: int, body: list[Node], subshell: bool = False) -> None:
+    def __init__(self, source: Source, start: int, end: int, body: Iterable[Node], subshell: bool = False) -> None:
         super().__init__(source, start, end)
         self.body = body
         self.subshell = subshell

@@ -6,11 +6,15 @@ import re
 from collections.abc import Sequence
 
 from translator.shell.braces import expand_braces
+from translator.shell.flow import LimitError
 from translator.shell.lexer import PATTERN_WORD, PLACEHOLDER, WORD, Lexer, Lit, RawWord
 from translator.shell.syntax import Assign, Redirect, Span, Tokens
 
 DECLARATIONS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 """Commands whose arguments may be assignments, arrays included."""
+
+MAX_WORDS = 50_000
+"""More words than any command line holds."""
 
 _GAP = re.compile(r"(?:[ \t\r\n]|\\\n)+")
 _REDIRECT = re.compile(r"(\d+|\{\w+\})?(<<<|<<-?|<>|<&|>>|>&|>\||>|<)|()(&>>?)")
@@ -56,6 +60,8 @@ def tokenize(lexer: Lexer, spans: Sequence[Span]) -> Tokens:
                     declaring = True
                 tokens.words.extend(expand_braces(word))
                 at = word.end
+                if len(tokens.words) > MAX_WORDS:
+                    raise LimitError(f"a command has more than {MAX_WORDS} words")
     return tokens
 
 
@@ -150,6 +156,8 @@ def _array(lexer: Lexer, at: int, end: int) -> tuple[list[RawWord | Assign], int
             continue
         items.extend(expand_braces(word))
         at = word.end
+        if len(items) > MAX_WORDS:
+            raise LimitError(f"an array has more than {MAX_WORDS} words")
     return items, end
 
 
@@ -170,4 +178,6 @@ def plain_words(lexer: Lexer, start: int, end: int, *, pattern: bool = False) ->
                 word = RawWord((Lit(text[at], at, at + 1, True),), at, at + 1)
             words.extend([word] if pattern else expand_braces(word))
             at = word.end
+            if len(words) > MAX_WORDS:
+                raise LimitError(f"there are more than {MAX_WORDS} words")
     return words

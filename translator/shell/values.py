@@ -126,6 +126,14 @@ class DerivedSource(Source):
         chunk = self._chunks[index]
         return chunk.place(min(offset - self._offsets[index], len(chunk.text)))
 
+    def unknown_spans(self) -> list[tuple[int, int]]:
+        """Where unknown parts stand; they are not read again as code."""
+        return [
+            (at, at + len(chunk.text))
+            for at, chunk in zip(self._offsets, self._chunks, strict=True)
+            if chunk.unknown is not None
+        ]
+
     def chunks_between(self, start: int, end: int) -> list[Chunk]:
         """The original chunks that make up a span, so that unknown parts stay typed."""
         result: list[Chunk] = []
