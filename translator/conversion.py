@@ -68,7 +68,7 @@ def convert(reading: Reading, framework: Framework, version: str, source_name: s
     Raises SourceError when a value is impossible. A difference between the two specs that no row admits is a fault of
     ttx; it is reported as finding L290 at level error and counted as a loss.
     """
-    _ = reading.spec
+    reading.check()
     table = framework.table(version)
     sink = table.write(reading.flat, reading.origins)
     for address, value in reading.extras.get(framework.name, {}).items():

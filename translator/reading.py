@@ -69,6 +69,19 @@ class Reading:
         """The validated spec. Raises SourceError when a value is impossible for its leaf."""
         return validated(self.flat, self.extras, self.origins)
 
+    def check(self) -> None:
+        """See that every value is possible for its leaf, as `spec` does; raises the same SourceError.
+
+        The models are only loaded when a value is not plainly sound (start-up time).
+        """
+        from translator.spec import leaves
+
+        known = leaves()
+        for leaf, value in self.flat.items():
+            if value is not None and not (leaf in known and known[leaf].surely_takes(value)):
+                _ = self.spec
+                return
+
 
 def validated(flat: dict[str, Any], extras: Mapping[str, Any], origins: Mapping[str, LeafOrigin]) -> Spec:
     """Validate leaves as a spec; the error names the leaf, and the option and place it came from."""

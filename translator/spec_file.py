@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from translator.errors import SourceError
 from translator.native import Origin
 from translator.reading import LeafOrigin, Reading
 from translator.source import Source
-from translator.spec import Spec, flatten, leaves
+from translator.spec import leaves
 
-SECTIONS = tuple(Spec.model_fields)
+if TYPE_CHECKING:
+    from translator.spec import Spec
+
 MAX_SPEC_BYTES = 1024 * 1024
+
+
+@cache
+def sections() -> frozenset[str]:
+    """Names that may stand at the top level of a spec."""
+    return frozenset((*(leaf.partition(".")[0] for leaf in leaves()), "extras"))
 
 
 def is_spec(source: Source) -> bool:
@@ -20,7 +29,7 @@ def is_spec(source: Source) -> bool:
     if not source.name.endswith((".yaml", ".yml")) or len(source.text) > MAX_SPEC_BYTES:
         return False
     keys = [line.partition(":")[0] for line in source.text.splitlines() if line[:1].isalpha() and ":" in line]
-    return bool(keys) and all(key in SECTIONS for key in keys)
+    return bool(keys) and all(key in sections() for key in keys)
 
 
 def read_spec(sources: Sequence[Source], overrides: Mapping[str, Any]) -> Reading:
@@ -69,6 +78,7 @@ def _reading_of_tree(tree: dict[Any, Any]) -> Reading:
     from pydantic import ValidationError
 
     from translator.names import nearest
+    from translator.spec import Spec
 
     try:
         spec = Spec.model_validate(tree)
@@ -84,6 +94,8 @@ def _reading_of_tree(tree: dict[Any, Any]) -> Reading:
 
 def reading_of(spec: Spec) -> Reading:
     """A reading of a spec built in code."""
+    from translator.spec import flatten
+
     flat = flatten(spec)
     origins = {leaf: LeafOrigin(Origin.EXPLICIT, leaf) for leaf, value in flat.items() if value is not None}
     return Reading("spec", "1", flat, origins, extras=dict(spec.extras))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 from translator.errors import SourceError, UsageError
 from translator.frameworks.base import Framework
 from translator.source import Source
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 BUILT_IN = {
     "megatron": "translator.frameworks.megatron.framework",
@@ -17,12 +20,18 @@ BUILT_IN = {
 ENTRY_POINT_GROUP = "ttx.frameworks"
 
 
+def _third_party() -> EntryPoints:
+    from importlib.metadata import entry_points  # loads the mail parser, so only when asked for
+
+    return entry_points(group=ENTRY_POINT_GROUP)
+
+
 @cache
 def names() -> tuple[str, ...]:
     """Names of all frameworks, third parties' included."""
     return (
         *BUILT_IN,
-        *sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.name not in BUILT_IN),
+        *sorted(point.name for point in _third_party() if point.name not in BUILT_IN),
     )
 
 
@@ -32,7 +41,7 @@ def get(name: str) -> Framework:
     if name in BUILT_IN:
         framework: Framework = import_module(BUILT_IN[name]).FRAMEWORK
         return framework
-    for point in entry_points(group=ENTRY_POINT_GROUP):
+    for point in _third_party():
         if point.name == name:
             loaded: Framework = point.load()
             return loaded

@@ -8,7 +8,9 @@ from typing import Any
 from translator.errors import InternalError
 from translator.mapping.rows import Row
 from translator.mapping.views import NativeView, Sink, SpecView
+from translator.resources import schema_path
 from translator.spec import leaves
+from translator.spec.index import FILE
 
 
 class Table:
@@ -54,7 +56,11 @@ class Table:
                 self.row_of_field[leaf] = row
         all_leaves = leaves().keys()
         problems += [f"leaf {leaf} has no row" for leaf in all_leaves if leaf not in self.row_of_field]
-        problems += [f"row for unknown leaf {leaf}" for leaf in self.row_of_field if leaf not in all_leaves]
+        problems += [
+            f"row for leaf {leaf}, which {schema_path(FILE)} lacks"
+            for leaf in self.row_of_field
+            if leaf not in all_leaves
+        ]
         problems += [f"option {option} has no row" for option in sorted(self.known) if option not in self.row_of_option]
         if problems:
             shown = "; ".join(problems[:12])

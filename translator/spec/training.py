@@ -73,8 +73,9 @@ class Schedule(Section):
     """The learning rate as a function of the optimizer step ``s``, which counts from 0.
 
     It rises from ``warmup_start_lr`` to the peak over ``warmup`` (at ``s`` the share
-    ``(s + warmup_offset) / warmup`` is done), holds until ``decay_start``, then falls towards ``min_lr`` over ``decay_length`` by the shape ``decay``; at
-    ``s = decay_start`` nothing of the decay is done yet. `translator.schedules` evaluates it.
+    ``(s + warmup_offset) / warmup`` is done), holds until ``decay_start``, then falls towards ``min_lr`` over
+    ``decay_length`` by the shape ``decay``; at ``s = decay_start`` nothing of the decay is done yet.
+    `translator.schedules` evaluates it.
     """
 
     unit: Literal["steps", "samples", "tokens"] | None = leaf("unit of the lengths below")

@@ -318,7 +318,7 @@ def test_script_says_where_values_came_from_in_groups() -> None:
 
 def test_spelling_and_default() -> None:
     assert spelling("layernorm_epsilon", VERSION) == "--norm-epsilon"
-    assert spelling("use_gloo_process_groups", VERSION) == "--disable-gloo-process-groups"
+    assert spelling("use_gloo_process_groups", VERSION) == "use_gloo_process_groups"  # its flag says the opposite
     assert spelling("@world_size", VERSION) == "--nproc_per_node x --nnodes"
     assert spelling("not_there", VERSION) == "--not-there"
     assert default("clip_grad", VERSION) == 1.0
