@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from translator.shell import builtins, filters, launch
 from translator.shell.assigning import Assigning
+from translator.shell.expand import supply
 from translator.shell.flow import Flow, LimitError
 from translator.shell.lexer import Lexer
 from translator.shell.state import Var
@@ -129,13 +130,15 @@ class Commands(Assigning):
             tokens = node.tokens = tokenize(Lexer(node.source), node.spans)
         outer_out, outer_in, outer_opaque = self.out, self.stdin, self.opaque
         target: Value | None = None
+        appends = False
         for redirect in tokens.redirects:
             target = self._redirect(redirect, node.source, target)
+            appends = appends or redirect.operator in {">>", "&>>"}
         for heredoc in node.heredocs:
             self.stdin = self._heredoc(heredoc, node.source)
         diverted = target is not None
         if diverted:
-            self.out, self.opaque = [], False
+            self.out, self.opaque = None if appends else [], False
         try:
             flow = action()
             if target is not None and self.out and not self.opaque:
@@ -313,8 +316,11 @@ class Commands(Assigning):
             )  # fmt: skip
             self._foreign([path])
             return None
+        if batch and name in self.reading:
+            return None
         self.spend(10)
-        self.file_depth = self.file_depth + 1
+        self.file_depth += 1
+        self.reading.append(name)
         if self.file_depth > 10:
             raise LimitError("files read each other more than 10 deep")
         outer_file, self.file_name = self.file_name, path
@@ -328,6 +334,7 @@ class Commands(Assigning):
         finally:
             self.file_name = outer_file
             self.file_depth -= 1
+            self.reading.pop()
         return None if flow is not None and flow.kind == "return" else flow
 
     def environment(self, extra: Mapping[str, Value]) -> dict[str, Word]:
@@ -376,5 +383,5 @@ class Commands(Assigning):
         name = unknown.name or unknown.expression
         what = f"positional parameter {name}" if name.isdigit() else name
         after = f" after {option.text}" if option is not None else ""
-        fix = "pass it with --args" if name.isdigit() else f"pass --set {name}=value"
-        self.report("R061", "warning", f"{what} is not set and expands to nothing{after}", unknown.place, fix)
+        message = f"{what} is not set and expands to nothing{after}"
+        self.report("R061", "warning", message, unknown.place, supply(name), option.text if option else None)

@@ -53,6 +53,7 @@ class Core:
         self.steps = 0
         self.depth = 0
         self.file_depth = 0
+        self.reading: list[str] = [source.file]
         self._bodies: dict[tuple[int, int], tuple[Source, Block]] = {}
         file_name = Value((Chunk(source.file, source, 0),))
         self.zero = self.file_name = file_name
@@ -83,12 +84,14 @@ class Core:
 
     # -- reports and limits
 
-    def report(self, code: str, level: str, message: str, place: Place | None, fix: str = "") -> None:
+    def report(
+        self, code: str, level: str, message: str, place: Place | None, fix: str = "", option: str | None = None
+    ) -> None:
         """One finding; the same thing is said once."""
         key = (code, message, place)
         if key not in self._reported and len(self.findings) < MAX_FINDINGS:
             self._reported.add(key)
-            self.findings.append(Finding(code, Level(level), message, fix, place))
+            self.findings.append(Finding(code, Level(level), message, fix, place, option))
 
     def spend(self, steps: int = 1) -> None:
         """Count work. Raises `LimitError` beyond the limit."""

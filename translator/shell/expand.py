@@ -171,15 +171,21 @@ class Expander:
     def arithmetic_value(self, parts: Sequence[Part], part: Part, source: Source) -> Value:
         """``$(( ))`` as a value: digits, or an unknown."""
         expression = source.text[part.start : part.end]
+        value = self.joined(parts, source)
         try:
-            number = self.arithmetic(self.joined(parts, source))
+            number = self.arithmetic(value)
         except UnknownArithmeticError as error:
             unknown = Unknown(expression, error.unknown.name, error.unknown.reason, source.place(part.start))
             return Value((Chunk(expression, source, part.start, unknown),))
         except arithmetic.ArithmeticFaultError as error:
             place = source.place(part.start)
-            self.interp.report("R066", "error", f"{_short(expression)}: {error}", place)
-            unknown = Unknown(expression, None, str(error), place)
+            names = list(dict.fromkeys(hole.name for hole in value.holes if hole.name))
+            if names:
+                reason, fix = f"{', '.join(names)} not set", supply(names[0])
+            else:
+                reason, fix = str(error), ""
+            self.interp.report("R066", "error", f"{_short(expression)}: {reason}", place, fix)
+            unknown = Unknown(expression, names[0] if names else None, reason, place)
             return Value((Chunk(expression, source, part.start, unknown),))
         return Value((Chunk(str(number), source, part.start),))
 
@@ -203,6 +209,11 @@ class Expander:
 
     def _set_number(self, name: str, index: str | None, text: str) -> None:
         self.interp.assign(name, index, Value((Chunk(text, self.interp.source, self.interp.offset),)))
+
+
+def supply(name: str) -> str:
+    """How the user can give the value of a variable or positional parameter."""
+    return f"pass parameter {name} with --args" if name.isdigit() else f"pass --set {name}=value"
 
 
 def _short(text: str) -> str:

@@ -468,6 +468,8 @@ def _after_heredoc(text: str, at: int, end: int, delimiter: str) -> int:
 
 def ansi_unescape(text: str) -> str:
     """The characters that ``$'text'`` stands for."""
+    if "\\" not in text:
+        return text
 
     def replace(hit: re.Match[str]) -> str:
         code = hit.group(1)

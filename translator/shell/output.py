@@ -43,6 +43,8 @@ def format_text(values: Sequence[Value], source: Source, offset: int) -> list[Ch
     if not values[0].known:
         return None
     pattern, arguments = values[0].text, list(values[1:])
+    if len(pattern) > 10_000:
+        return None
     out: list[Chunk] = []
     at, rounds = 0, 0
     while True:
