@@ -62,6 +62,9 @@ def _write_heads(spec: SpecView, sink: Sink) -> None:
         sink.put("kv_channels", head_dim)
 
 
+_NULL_WITH_END = ("0.12.0", "0.14.0", "0.15.0", "0.16.0", "0.17.0")
+
+
 def _padded(vocab: int, divisor: int, tensor: int) -> int:
     """Rows of the embedding; `megatron/training/vocab_utils.py` (0.18.0): up to a multiple of divisor times tensor."""
     multiple = divisor * tensor
@@ -85,10 +88,17 @@ def _write_vocab(spec: SpecView, sink: Sink) -> None:
         sink.put("make_vocab_size_divisible_by", divisor)
     if padded is None:
         return
-    by_rule = vocab is not None and padded == _padded(vocab, divisor or 128, spec("parallel.tensor", 1))
-    if not by_rule and not sink.put("padded_vocab_size", padded):
-        sink.put("make_vocab_size_divisible_by", 1)
-        sink.short("model.vocab_padded", Entry.APPROXIMATED, "this version pads the vocabulary to a multiple only")
+    tensor = spec("parallel.tensor", 1)
+    # Before 0.18 the null tokenizer appends an end-of-document token of its own.
+    null = str(spec("data.tokenizer_type", "")).startswith("Null") and sink.version in _NULL_WITH_END
+    by_rule = vocab is not None and padded == _padded(vocab + null, divisor or 128, tensor)
+    if by_rule or sink.put("padded_vocab_size", padded):
+        return
+    exact = padded % tensor == 0 and (vocab is None or padded >= vocab + null)
+    sink.put("make_vocab_size_divisible_by", padded // tensor if exact else 1)
+    why = "this version pads the vocabulary to a multiple only"
+    sink.short("model.vocab_divisor", Entry.ADAPTED, f"{why}; this one gives the rows that are wanted")
+    sink.short("model.vocab_padded", Entry.APPROXIMATED, why)
 
 
 def _read_positions(native: NativeView) -> Mapping[str, Any]:
@@ -123,6 +133,17 @@ def _read_positions(native: NativeView) -> Mapping[str, Any]:
     return flat
 
 
+_SCALING = (
+    "scaling",
+    "scaling_factor",
+    "low_freq_factor",
+    "high_freq_factor",
+    "original_max_positions",
+    "beta_fast",
+    "beta_slow",
+)
+
+
 def _yarn(factor: float) -> dict[str, Any]:
     """MLATransformerConfig's fixed yarn constants (TC:2607)."""
     return {
@@ -144,6 +165,9 @@ def _write_positions(spec: SpecView, sink: Sink) -> None:
         sink.short("model.positions", Entry.UNSUPPORTED, f"no position embedding of kind {kind}")
         return
     scaling = spec("model.rope.scaling", "none")
+    if latent and kind != "rope":
+        sink.short("model.positions", Entry.UNSUPPORTED, "latent attention always has rotary positions")
+        kind = "rope"
     sink.put("position_embedding_type", words[kind])
     if kind not in ("rope", "mrope"):
         return
@@ -170,7 +194,8 @@ def _write_positions(spec: SpecView, sink: Sink) -> None:
                 sink.put("rotary_scaling_factor", factor)
             _fixed(spec, sink, _yarn(factor or 40.0))
         elif scaling != "none":
-            sink.short("model.rope.scaling", Entry.UNSUPPORTED, "latent attention has yarn scaling only")
+            for leaf in _SCALING:
+                sink.short(f"model.rope.{leaf}", Entry.UNSUPPORTED, "latent attention has yarn scaling only")
     elif scaling == "llama3":
         sink.put("use_rope_scaling", True)
         if factor is not None:
