@@ -107,11 +107,7 @@ def _write_moe(spec: SpecView, sink: Sink) -> None:
     if balancing == ["none"]:
         sink.put("moe_router_load_balancing_type", ["none"] if _takes_list(sink) else "none")
     elif balancing:
-        one = len(balancing) == 1 and not _takes_list(sink)
-        sink.put("moe_router_load_balancing_type", balancing[0] if one else balancing)
-        coefficients = spec("model.moe.aux_loss_coefficient")
-        if coefficients:
-            sink.put("moe_aux_loss_coeff", coefficients[0] if one else coefficients)
+        _write_balancing(spec, sink, balancing)
     biased = spec("model.moe.expert_bias_linear")
     if biased is not None and biased != bool(spec("model.bias_linear")):
         sink.short(
@@ -119,9 +115,27 @@ def _write_moe(spec: SpecView, sink: Sink) -> None:
         )
 
 
+def _write_balancing(spec: SpecView, sink: Sink, balancing: list[str]) -> None:
+    coefficients = spec("model.moe.aux_loss_coefficient")
+    one = not _takes_list(sink)
+    if not sink.put("moe_router_load_balancing_type", balancing[0] if one else balancing):
+        why = f"no balancing loss {', '.join(balancing)} in this version"
+        sink.put("moe_router_load_balancing_type", "none" if one else ["none"])
+        coefficients = None
+    elif one and len(balancing) > 1:
+        why = f"one balancing loss in this version; {balancing[0]} is written"
+    else:
+        why = ""
+    if why:
+        sink.short("model.moe.balancing", Entry.UNSUPPORTED, why)
+        sink.short("model.moe.aux_loss_coefficient", Entry.UNSUPPORTED, why)
+    if coefficients:
+        sink.put("moe_aux_loss_coeff", coefficients[0] if one else coefficients)
+
+
 def _takes_list(sink: Sink) -> bool:
-    """Several balancing losses at once came with core 0.15."""
-    return sink.version not in ("0.12.0", "0.14.0")
+    """Several balancing losses at once came with core 0.14."""
+    return sink.version != "0.12.0"
 
 
 def _write_frequency(spec: SpecView, sink: Sink) -> None:
