@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from translator.ledger import Entry
@@ -107,6 +108,13 @@ def _write_format(spec: SpecView, sink: Sink) -> None:
         )
 
 
+def _write_asynchronous(spec: SpecView, sink: Sink) -> None:
+    if spec("checkpoint.asynchronous"):
+        sink.put("async_save", True)
+        # arguments.py:1627 (0.18.0): saving in the background is off without the persistent worker.
+        sink.put("use_persistent_ckpt_worker", True, "asynchronous saving needs it")
+
+
 def _write_timeout(spec: SpecView, sink: Sink) -> None:
     seconds = spec("launch.process_group_timeout_seconds")
     if seconds is not None:
@@ -138,7 +146,7 @@ ROWS: tuple[Row, ...] = (
     same("load", "checkpoint.load"),
     same("save_interval", "checkpoint.interval"),
     implied("checkpoint.keep_latest", 0, "Megatron-LM keeps every checkpoint"),
-    switch("async_save", "checkpoint.asynchronous"),
+    replace(switch("async_save", "checkpoint.asynchronous"), write=_write_asynchronous),
     linked(
         ["ckpt_format"],
         ["checkpoint.format"],
