@@ -93,7 +93,7 @@ def _write(spec: SpecView, sink: Sink) -> None:
         sink.short("schedule.after_decay", Entry.APPROXIMATED, "after the decay the rate stays at its floor")
     if spec("schedule.min_lr") is not None:
         sink.put("min_lr", spec("schedule.min_lr"))
-    _write_decay(spec, sink, suffix, warmup, _Decay(decay, begin, length, end, whole))
+    _write_decay(spec, sink, suffix, warmup, _Decay(decay, begin, length, end, scale, whole))
     if warmup:
         if abs(warmup - round(warmup)) < 1e-9:
             sink.put(f"lr_warmup_{suffix}", round(warmup))
@@ -103,12 +103,16 @@ def _write(spec: SpecView, sink: Sink) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Decay:
-    """The decay that is wanted; ``whole`` turns a length of the spec into one of Megatron-LM."""
+    """The decay that is wanted, in the unit of the spec.
+
+    ``scale`` of them are one of Megatron-LM's; ``whole`` turns a length into whole ones, as ``end`` is.
+    """
 
     shape: str | None
     begin: float | None
     length: float | None
     end: int | None
+    scale: int
     whole: Callable[[float], int]
 
 
@@ -121,7 +125,8 @@ def _write_decay(spec: SpecView, sink: Sink, suffix: str, warmup: float, wanted:
         return
     if wanted.end is not None and (total is None or wanted.end != wanted.whole(total)):
         sink.put(f"lr_decay_{suffix}", wanted.end)
-    from_warmup = wanted.begin is not None and abs(wanted.begin - warmup) <= 1e-9
+    # Both in samples or iterations: the spec may count tokens.
+    from_warmup = wanted.begin is not None and abs(wanted.begin / wanted.scale - warmup) <= 1e-9
     style = {"linear": "linear", "cosine": "cosine", "inverse_sqrt": "inverse-square-root"}.get(wanted.shape)
     if style is not None and (from_warmup or wanted.shape == "inverse_sqrt"):
         sink.put("lr_decay_style", style)
