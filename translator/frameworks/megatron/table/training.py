@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from translator.ledger import Entry
@@ -117,14 +118,22 @@ def _write_precision(spec: SpecView, sink: Sink) -> None:
         "exp_avg_dtype": "precision.first_moment",
         "exp_avg_sq_dtype": "precision.second_moment",
     }
-    if any(spec(leaf, "fp32") != "fp32" for leaf in moments.values()):
-        sink.put("use_precision_aware_optimizer", True)
+    wanted = {option: spec(leaf, "fp32") for option, leaf in moments.items()}
+    refusal = ""
+    if wanted["main_params_dtype"] not in ("fp32", "fp16"):
+        sink.short("precision.master", Entry.UNSUPPORTED, "master weights are fp32 or fp16")
+        wanted["main_params_dtype"] = "fp32"
+    if spec("optimizer.name", "adamw") not in ("adamw", "adam"):
+        refusal = "only Adam keeps its states in other formats than fp32"
+    elif spec("parallel.data.sharding", "none") == "none":
+        refusal = "only the distributed optimizer keeps its states in other formats than fp32"
+    if any(value != "fp32" for value in wanted.values()):
         for option, leaf in moments.items():
-            value = spec(leaf, "fp32")
-            if option == "main_params_dtype" and value not in ("fp32", "fp16"):
-                sink.short(leaf, Entry.UNSUPPORTED, "master weights are fp32 or fp16")
+            if refusal:
+                sink.short(leaf, Entry.UNSUPPORTED, refusal)
             else:
-                sink.put(option, value)
+                sink.put("use_precision_aware_optimizer", True)
+                sink.put(option, wanted[option])
     for option, leaf in _SCALES.items():
         if spec(leaf) is not None:
             if compute == "fp16":
@@ -302,6 +311,15 @@ def _nearest_recompute(spec: SpecView, sink: Sink, method: str | None) -> None:
         sink.short(f"recompute.{leaf}", Entry.APPROXIMATED, why)
 
 
+def _write_nan_check(spec: SpecView, sink: Sink) -> None:
+    wanted = spec("loss.cpu_check_nan")
+    if wanted and spec("precision.compute") == "fp16" and not spec("precision.loss_scale"):
+        why = "dynamic loss scaling skips such steps instead of stopping (arguments.py:1169, 0.18.0)"
+        sink.short("loss.cpu_check_nan", Entry.APPROXIMATED, why)
+    elif wanted is not None:
+        sink.put("check_for_nan_in_loss_and_grad", wanted)
+
+
 ROWS: tuple[Row, ...] = (
     linked(
         ["micro_batch_size", "global_batch_size", "rampup_batch_size", "step_batch_size_schedule"],
@@ -464,5 +482,5 @@ ROWS: tuple[Row, ...] = (
     choice("calculate_per_token_loss", "loss.normalization", {True: "global_tokens", False: "micro_batch_mean"}),
     switch("cross_entropy_loss_fusion", "loss.fused_cross_entropy"),
     implied("loss.chunks", 1, "logits of a micro batch are computed at once"),
-    switch("check_for_nan_in_loss_and_grad", "loss.cpu_check_nan"),
+    replace(switch("check_for_nan_in_loss_and_grad", "loss.cpu_check_nan"), write=_write_nan_check),
 )
