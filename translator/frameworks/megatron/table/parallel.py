@@ -21,7 +21,9 @@ def _read_sharding(native: NativeView) -> str:
         return "full"
     if native("use_megatron_fsdp"):
         return _FSDP.get(native("data_parallel_sharding_strategy", "no_shard"), "full")
-    return "optimizer" if native("use_distributed_optimizer") else "none"
+    # Optimizers besides Adam and SGD share their states out by layers (A:1559).
+    sharded = native("use_distributed_optimizer") or native("use_layer_wise_distributed_optimizer")
+    return "optimizer" if sharded else "none"
 
 
 def _read_data(native: NativeView) -> Mapping[str, Any]:
@@ -59,7 +61,8 @@ def _write_data(spec: SpecView, sink: Sink) -> None:
         return
     sink.put("use_distributed_optimizer", True)
     if sharding != "optimizer":
-        if sink.has("use_megatron_fsdp") and spec("parallel.pipeline.degree", 1) == 1:
+        plain = spec("optimizer.name", "adamw") in ("adamw", "adam", "sgd")
+        if sink.has("use_megatron_fsdp") and spec("parallel.pipeline.degree", 1) == 1 and plain:
             words = {neutral: native for native, neutral in _FSDP.items()}
             sink.put("use_megatron_fsdp", True)
             sink.put("data_parallel_sharding_strategy", words[sharding])
@@ -184,8 +187,9 @@ def _write_pipeline(spec: SpecView, sink: Sink) -> None:
     if schedule == "custom":
         sink.short("parallel.pipeline.schedule", Entry.UNSUPPORTED, "no custom schedules; 1F1B is in force")
     _write_split(spec, sink, degree, virtual, split)
-    overlap = spec("parallel.pipeline.overlap_p2p")
-    if virtual > 1 and overlap is False:
+    if virtual == 1:
+        sink.short("parallel.pipeline.overlap_p2p", Entry.IRRELEVANT, "only interleaved schedules overlap")
+    elif spec("parallel.pipeline.overlap_p2p") is False:
         sink.put("overlap_p2p_comm", False)
 
 
