@@ -95,6 +95,10 @@ class Sink:
             self.remarks[address] = remark
         return True
 
+    def get(self, address: str) -> Any:
+        """What has been stated for an option so far; None when nothing has."""
+        return self.values.get(self.names.get(address, address))
+
     def short(self, leaf: str, entry: Entry, note: str) -> None:
         """Admit that ``leaf`` is not said as it stands; the first, most specific word counts."""
         self.shortfalls.setdefault(leaf, Shortfall(leaf, entry, note))

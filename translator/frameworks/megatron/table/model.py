@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from translator.ledger import Entry
@@ -348,6 +349,14 @@ def _write_window(spec: SpecView, sink: Sink) -> None:
             sink.short("model.attention_window_pattern", Entry.UNSUPPORTED, "this version windows every layer")
 
 
+def _write_residual(spec: SpecView, sink: Sink) -> None:
+    wanted = spec("model.residual_fp32")
+    if wanted and spec("precision.compute") in (None, "fp32"):
+        sink.short("model.residual_fp32", Entry.ADAPTED, "everything is in fp32")
+    elif wanted is not None:
+        sink.put("fp32_residual_connection", wanted)
+
+
 _SOFTMAX = {"vanilla": "vanilla", "off-by-one": "off_by_one", "learnable": "learnable"}
 
 ROWS: tuple[Row, ...] = (
@@ -468,7 +477,7 @@ ROWS: tuple[Row, ...] = (
         nearest=dict.fromkeys(("sdpa", "flex", "varlen"), ("auto", "Transformer Engine chooses the kernel")),
     ),
     implied("model.attention_mask", "causal", "GPT training in Megatron-LM uses causal attention"),
-    switch("fp32_residual_connection", "model.residual_fp32"),
+    replace(switch("fp32_residual_connection", "model.residual_fp32"), write=_write_residual),
     same("init_method_std", "model.init_std"),
     implied("model.init_output_scaling", "depth", "Megatron-LM scales output layers by 1/sqrt(2 layers)"),
 )

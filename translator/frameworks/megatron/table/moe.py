@@ -157,7 +157,12 @@ def _write_router(spec: SpecView, sink: Sink) -> None:
         spec("model.moe.top_k"),
     )
     if score == "softmax":
-        sink.put("moe_router_pre_softmax", normalize is False)
+        # TC:1490: one expert with its weight normalised would always have weight 1, which is refused.
+        alone = top_k == 1 and spec("model.moe.balancing") != ["sinkhorn"]
+        sink.put("moe_router_pre_softmax", normalize is False or alone)
+        if normalize and alone:
+            why = "the weight of a single expert is not normalised: it would always be 1"
+            sink.short("model.moe.router_normalize", Entry.UNSUPPORTED, why)
     elif score is not None and normalize is not None and normalize != bool(top_k and top_k > 1):
         sink.short(
             "model.moe.router_normalize",
@@ -241,7 +246,13 @@ def _write_mtp(spec: SpecView, sink: Sink) -> None:
     layers = spec("model.mtp.layers")
     if not layers:
         return
+    if sink.get("position_embedding_type") == "yarn":
+        why = "multi-token prediction does not go with yarn positions"
+        sink.short("model.mtp.layers", Entry.UNSUPPORTED, why)
+        sink.short("model.mtp.loss_scaling", Entry.UNSUPPORTED, why)
+        return
     if not sink.put("mtp_num_layers", layers):
+        sink.short("model.mtp.loss_scaling", Entry.UNSUPPORTED, "this version has no multi-token prediction")
         sink.short("model.mtp.layers", Entry.UNSUPPORTED, "this version has no multi-token prediction")
         return
     if spec("model.mtp.loss_scaling") is not None:

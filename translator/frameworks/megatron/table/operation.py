@@ -96,7 +96,7 @@ def _write_dataset(spec: SpecView, sink: Sink) -> None:
 
 
 def _write_format(spec: SpecView, sink: Sink) -> None:
-    if sink.values.get("use_megatron_fsdp"):
+    if sink.get("use_megatron_fsdp"):
         # arguments.py:1137 (0.18.0): Megatron-FSDP refuses every other format.
         sink.put("ckpt_format", "fsdp_dtensor")
         sink.short("checkpoint.format", Entry.ADAPTED, "Megatron-FSDP saves in the format fsdp_dtensor only")

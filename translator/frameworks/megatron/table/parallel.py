@@ -13,12 +13,15 @@ from translator.mapping.views import NativeView, Sink, SpecView
 from translator.native import ENVIRONMENT, WORLD_SIZE
 
 _FSDP = {"no_shard": "none", "optim": "optimizer", "optim_grads": "optimizer_gradients", "optim_grads_params": "full"}
+_BY_LAYERS = ("muon", "dist_muon", "lion", "soap", "other")
 _CONTEXT = {"p2p": "ring", "a2a": "all_to_all", "allgather": "all_gather", "a2a+p2p": "all_to_all+ring"}
 
 
 def _read_sharding(native: NativeView) -> str:
     if native("use_torch_fsdp2"):
         return "full"
+    if native("optimizer") == "dist_muon":
+        return "optimizer"
     if native("use_megatron_fsdp"):
         return _FSDP.get(native("data_parallel_sharding_strategy", "no_shard"), "full")
     # Optimizers besides Adam and SGD share their states out by layers (A:1559).
@@ -59,9 +62,10 @@ def _write_data(spec: SpecView, sink: Sink) -> None:
     if sharding == "none":
         sink.put("use_distributed_optimizer", False)
         return
-    sink.put("use_distributed_optimizer", True)
+    name = spec("optimizer.name", "adamw")
+    sink.put("use_distributed_optimizer", not (name in ("muon", "dist_muon") and sink.version in ("0.16.0", "0.17.0")))
     if sharding != "optimizer":
-        plain = spec("optimizer.name", "adamw") in ("adamw", "adam", "sgd")
+        plain = name not in _BY_LAYERS
         if sink.has("use_megatron_fsdp") and spec("parallel.pipeline.degree", 1) == 1 and plain:
             words = {neutral: native for native, neutral in _FSDP.items()}
             sink.put("use_megatron_fsdp", True)
@@ -111,6 +115,13 @@ def _write_experts(spec: SpecView, sink: Sink) -> None:
     differs = inner is not None and spec("model.moe.experts") and inner != spec("parallel.tensor", 1)
     if differs and not sink.put("expert_tensor_parallel_size", inner):
         sink.short("parallel.expert_tensor", Entry.UNSUPPORTED, "this version splits experts like the dense layers")
+
+
+def _write_tensor_overlap(spec: SpecView, sink: Sink) -> None:
+    if spec("parallel.tensor_overlap") and not spec("parallel.sequence_parallel"):
+        sink.short("parallel.tensor_overlap", Entry.UNSUPPORTED, "overlaps with sequence parallelism only")
+    elif spec("parallel.tensor_overlap") is not None:
+        sink.put("tp_comm_overlap", spec("parallel.tensor_overlap"))
 
 
 def _read_loss(native: NativeView) -> Mapping[str, Any]:
@@ -186,14 +197,19 @@ def _write_pipeline(spec: SpecView, sink: Sink) -> None:
             virtual = 1
     if schedule == "custom":
         sink.short("parallel.pipeline.schedule", Entry.UNSUPPORTED, "no custom schedules; 1F1B is in force")
-    _write_split(spec, sink, degree, virtual, split)
+    if not _write_split(spec, sink, degree, virtual, split):
+        return
     if virtual == 1:
         sink.short("parallel.pipeline.overlap_p2p", Entry.IRRELEVANT, "only interleaved schedules overlap")
+    elif spec("parallel.pipeline.overlap_p2p") is False and degree == 2:
+        why = "an interleaved schedule over two ranks overlaps (arguments.py:985, 0.18.0)"
+        sink.short("parallel.pipeline.overlap_p2p", Entry.APPROXIMATED, why)
     elif spec("parallel.pipeline.overlap_p2p") is False:
         sink.put("overlap_p2p_comm", False)
 
 
-def _write_split(spec: SpecView, sink: Sink, degree: int, virtual: int, split: list[int] | None) -> None:
+def _write_split(spec: SpecView, sink: Sink, degree: int, virtual: int, split: list[int] | None) -> bool:
+    """Whether the version can place the layers so; if not, the leaves are admitted."""
     even = not split or len(set(split)) == 1
     layers = spec("model.layers")
     if even:
@@ -201,7 +217,7 @@ def _write_split(spec: SpecView, sink: Sink, degree: int, virtual: int, split: l
             stage_layers = max(1, layers // (degree * virtual))
             if not sink.put("num_virtual_stages_per_pipeline_rank", virtual):
                 sink.put("num_layers_per_virtual_pipeline_stage", stage_layers)
-        return
+        return True
     assert split is not None
     middle = set(split[1:-1])
     if virtual == 1 and len(middle) <= 1 and sink.has("decoder_first_pipeline_num_layers"):
@@ -209,13 +225,15 @@ def _write_split(spec: SpecView, sink: Sink, degree: int, virtual: int, split: l
             sink.put("decoder_first_pipeline_num_layers", split[0])
         if not middle or split[-1] != next(iter(middle)):
             sink.put("decoder_last_pipeline_num_layers", split[-1])
-        return
+        return True
     stages = [f"t*{count}" if count > 1 else "t" * count for count in split]
     stages[0] = f"E{stages[0]}"
     stages[-1] = f"{stages[-1]}L"
-    if not sink.put("pipeline_model_parallel_layout", "|".join(stages)):
+    placed = sink.put("pipeline_model_parallel_layout", "|".join(stages))
+    if not placed:
         for leaf in ("layer_split", "stages_per_rank", "schedule", "overlap_p2p"):
             sink.short(f"parallel.pipeline.{leaf}", Entry.UNSUPPORTED, "this version cannot place layers freely")
+    return placed
 
 
 def _read_environment(native: NativeView) -> Mapping[str, Any]:
@@ -224,7 +242,7 @@ def _read_environment(native: NativeView) -> Mapping[str, Any]:
 
 def _write_environment(spec: SpecView, sink: Sink) -> None:
     environment = dict(spec("launch.environment") or {})
-    fully_sharded = bool(sink.values.get("use_megatron_fsdp"))
+    fully_sharded = bool(sink.get("use_megatron_fsdp"))
     needs_one = spec("parallel.tensor", 1) > 1 or spec("parallel.context", 1) > 1
     name = "CUDA_DEVICE_MAX_CONNECTIONS"
     if needs_one and not fully_sharded and environment.get(name) != "1":
@@ -243,8 +261,13 @@ def _overlap(option: str, leaf: str) -> Row:
     """An overlap of data-parallel communication, which the sharding of the version may force on or off."""
 
     def write(spec: SpecView, sink: Sink) -> None:
-        if spec(leaf) is not None:
-            sink.put(option, spec(leaf))
+        wanted = spec(leaf)
+        if wanted is not None:
+            early = option == "overlap_param_gather" and wanted
+            # A:1009: parameters are gathered early where they are sharded and gradients are reduced early.
+            sharded = sink.get("use_distributed_optimizer") or sink.get("use_megatron_fsdp")
+            if not early or (sharded and sink.get("overlap_grad_reduce")):
+                sink.put(option, wanted)
             sink.short(leaf, Entry.APPROXIMATED, "decided by the kind of sharding in this version")
 
     return replace(switch(option, leaf), write=write)
@@ -254,7 +277,7 @@ ROWS: tuple[Row, ...] = (
     same(WORLD_SIZE, "parallel.world_size"),
     same("tensor_model_parallel_size", "parallel.tensor"),
     switch("sequence_parallel", "parallel.sequence_parallel"),
-    switch("tp_comm_overlap", "parallel.tensor_overlap"),
+    replace(switch("tp_comm_overlap", "parallel.tensor_overlap"), write=_write_tensor_overlap),
     linked((), ["parallel.loss_parallel"], read=_read_loss, write=_write_loss),
     same("context_parallel_size", "parallel.context"),
     linked(["cp_comm_type"], ["parallel.context_method"], read=_read_context, write=_write_context),

@@ -130,6 +130,9 @@ def _write_decay(spec: SpecView, sink: Sink, suffix: str, warmup: float, wanted:
     style = {"linear": "linear", "cosine": "cosine", "inverse_sqrt": "inverse-square-root"}.get(wanted.shape)
     if style is not None and (from_warmup or wanted.shape == "inverse_sqrt"):
         sink.put("lr_decay_style", style)
+        if not from_warmup:
+            for leaf in ("decay_start", "decay_length"):
+                sink.short(f"schedule.{leaf}", Entry.APPROXIMATED, "this decay begins where the warm-up ends")
         return
     # A peak that lasts longer than the warm-up is a warm-up, stable, decay schedule.
     words = {neutral: native for native, neutral in _WSD.items()}

@@ -52,10 +52,13 @@ def _write_batch(spec: SpecView, sink: Sink) -> None:
     )
     ramp = spec("batch.ramp_up")
     if ramp:
-        if _version(sink.version) < RAMP_UP_IGNORED_SINCE:
-            sink.put("rampup_batch_size", ramp)
-        else:
+        if _version(sink.version) >= RAMP_UP_IGNORED_SINCE:
             sink.short("batch.ramp_up", Entry.UNSUPPORTED, "this version parses --rampup-batch-size and ignores it")
+        elif spec("schedule.unit", "steps") == "steps":
+            why = "a ramp-up needs a schedule in samples (arguments.py:1051, 0.17.0); this one counts steps"
+            sink.short("batch.ramp_up", Entry.UNSUPPORTED, why)
+        else:
+            sink.put("rampup_batch_size", ramp)
     if spec("batch.steps") is not None and not sink.put("step_batch_size_schedule", spec("batch.steps")):
         sink.short("batch.steps", Entry.UNSUPPORTED, "this version has no batch schedule by thresholds")
 
@@ -131,9 +134,10 @@ def _write_precision(spec: SpecView, sink: Sink) -> None:
         for option, leaf in moments.items():
             if refusal:
                 sink.short(leaf, Entry.UNSUPPORTED, refusal)
-            else:
+            elif not sink.put(option, wanted[option]):
+                sink.short(leaf, Entry.UNSUPPORTED, f"this version has no {wanted[option]} states")
+            elif wanted[option] != "fp32":
                 sink.put("use_precision_aware_optimizer", True)
-                sink.put(option, wanted[option])
     for option, leaf in _SCALES.items():
         if spec(leaf) is not None:
             if compute == "fp16":
@@ -165,7 +169,12 @@ def _write_fp8(spec: SpecView, sink: Sink) -> None:
             sink.short("precision.fp8_recipe", Entry.APPROXIMATED, "no row-wise scaling; one scale per tensor instead")
         elif recipe is not None and not sink.put("fp8_recipe", recipe):
             sink.short("precision.fp8_recipe", Entry.UNSUPPORTED, "this version has delayed scaling only")
-        if spec("precision.fp8_parameters"):
+        # Muon before 0.18 shards its states out by itself, without the distributed optimizer.
+        by_itself = spec("optimizer.name") in ("muon", "dist_muon") and sink.version in ("0.16.0", "0.17.0")
+        if spec("precision.fp8_parameters") and (by_itself or spec("parallel.data.sharding", "none") == "none"):
+            why = "fp8 parameters need the distributed optimizer or FSDP"
+            sink.short("precision.fp8_parameters", Entry.UNSUPPORTED, why)
+        elif spec("precision.fp8_parameters"):
             sink.put("fp8_param_gather", True)
         skip = sorted(spec("precision.fp8_skip") or [])
         expected = ["output", "router.gate"] if spec("model.moe.experts") else ["output"]
@@ -199,6 +208,9 @@ def _read_optimizer(native: NativeView) -> Mapping[str, Any]:
 def _write_optimizer(spec: SpecView, sink: Sink) -> None:
     kind = spec("optimizer.name")
     words = {neutral: native for native, neutral in _OPTIMIZERS.items()}
+    if kind == "muon" and _version(sink.version) < (0, 18) and spec("parallel.data.sharding", "none") != "none":
+        kind = "dist_muon"
+        sink.short("optimizer.name", Entry.ADAPTED, "Muon that shares its states out is called dist_muon here")
     if kind == "adam":
         sink.short(
             "optimizer.name",
@@ -219,8 +231,20 @@ def _write_optimizer(spec: SpecView, sink: Sink) -> None:
 
 
 def _write_offload(spec: SpecView, sink: Sink) -> None:
-    if spec("optimizer.offload_fraction") is not None:
+    if spec("optimizer.offload_fraction") is not None and sink.get("optimizer_cpu_offload"):
         sink.put("optimizer_offload_fraction", spec("optimizer.offload_fraction"))
+
+
+def _write_offloading(spec: SpecView, sink: Sink) -> None:
+    if not spec("optimizer.offload"):
+        return
+    # arguments.py:1665 (0.18.0): the offloaded optimizer reuses the precision-aware one, which shards its states.
+    adam = spec("optimizer.name", "adamw") in ("adamw", "adam")
+    if adam and spec("parallel.data.sharding", "none") != "none" and sink.put("optimizer_cpu_offload", True):
+        sink.put("use_precision_aware_optimizer", True, "--optimizer-cpu-offload needs it")
+        return
+    for leaf in ("offload", "offload_fraction"):
+        sink.short(f"optimizer.{leaf}", Entry.UNSUPPORTED, "only a distributed Adam runs on the host")
 
 
 def _read_decay(native: NativeView) -> Mapping[str, Any]:
@@ -285,8 +309,11 @@ def _write_recompute(spec: SpecView, sink: Sink) -> None:
         sink.put("recompute_granularity", "full")
         sink.put("recompute_method", method if method in ("uniform", "block") else "uniform")
         sink.put("recompute_num_layers", spec("recompute.layers", 1))
-        if spec("recompute.distribute"):
+        if spec("recompute.distribute") and spec("parallel.tensor", 1) > 1 and not spec("parallel.sequence_parallel"):
             sink.put("distribute_saved_activations", True)
+        elif spec("recompute.distribute"):
+            why = "saved activations are split over tensor ranks only without sequence parallelism, which splits them"
+            sink.short("recompute.distribute", Entry.IRRELEVANT, why)
     elif mode == "selective" and method == "modules":
         sink.put("recompute_granularity", "selective")
         modules = spec("recompute.modules")
@@ -440,7 +467,7 @@ ROWS: tuple[Row, ...] = (
     same("decoupled_lr", "optimizer.embedding_lr"),
     same("decoupled_min_lr", "optimizer.embedding_min_lr"),
     implied("optimizer.implementation", "fused", "Megatron-LM always updates with a fused kernel"),
-    switch("optimizer_cpu_offload", "optimizer.offload"),
+    replace(switch("optimizer_cpu_offload", "optimizer.offload"), write=_write_offloading),
     linked(
         ["optimizer_offload_fraction"],
         ["optimizer.offload_fraction"],
