@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from translator.catalogue import history, load
 from translator.compare import equal
 from translator.frameworks.base import RenderContext, Rendered
+from translator.frameworks.torchtitan.syntax_toml import VARIABLE
 from translator.frameworks.torchtitan.writer_toml import write_toml
 from translator.native import ENVIRONMENT, GPUS_PER_NODE, NODES, WORLD_SIZE
 from translator.version import __version__
@@ -42,12 +43,16 @@ def render(sink: Sink, version: str, context: RenderContext) -> Rendered:
         if not address.startswith("@"):
             rows.append((address, value, _comment(address, sink, context)))
     facts = [f"{name}={sink.values[address]}" for address, name in _FACTS.items() if sink.values.get(address)]
+    environment = sink.values.get(ENVIRONMENT) or {}
+    if environment:
+        from urllib.parse import quote
+
+        facts += [f"{VARIABLE}{name}={quote(value, safe='/:,@+')}" for name, value in environment.items()]
     header = [
         f"torchtitan {version}, written by ttx {__version__} from {context.source_name} ({context.source_title})",
         "ttx: " + " ".join([f"version={version}", *facts]),
     ]
     files = {MAIN: write_toml(rows, header), **sink.files}
-    environment = sink.values.get(ENVIRONMENT) or {}
     for name, value in environment.items():
         stated[ENVIRONMENT] = f"{stated.get(ENVIRONMENT, 'export')} {name}={value}"
     files[LAUNCH] = _launch(sink, version, environment)

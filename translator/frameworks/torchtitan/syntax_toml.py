@@ -1,7 +1,8 @@
 """TOML of torchtitan up to 0.2.2: text to native options, each with its place, and back.
 
 ``# ttx: key=value ...`` comments say what a configuration file cannot: ``world_size`` (also ``nodes`` and
-``gpus_per_node``) and the ``version`` it was written for.
+``gpus_per_node``), the ``version`` it was written for, and variables of the environment (``env:NAME=value``,
+percent-encoded).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from translator.errors import SourceError
 from translator.findings import Finding, Level, Place
 from translator.frameworks.torchtitan import addresses
 from translator.frameworks.torchtitan.writer_toml import write_toml
-from translator.native import GPUS_PER_NODE, NODES, WORLD_SIZE, Given, Native
+from translator.native import ENVIRONMENT, GPUS_PER_NODE, NODES, WORLD_SIZE, Given, Native
 
 if TYPE_CHECKING:
     from translator.catalogue import Catalogue
@@ -35,6 +36,8 @@ __all__ = [
 VERSIONS = ("0.1.0", "0.2.2")
 DEFAULT_VERSION = "0.2.2"
 _HINT = "ttx:"
+# Keys of hints that are environment variables; their values are percent-encoded.
+VARIABLE = "env:"
 _HINTED = {"world_size": WORLD_SIZE, "nodes": NODES, "gpus_per_node": GPUS_PER_NODE}
 _SECTIONS = (
     "[job]",
@@ -336,10 +339,12 @@ class _Reader:
         """The launch, from ``# ttx:`` comments and from the caller."""
         for comment, line in self.positions.comments:
             for key, value in hints([comment]).items():
+                place = Place(self.path, line, 1)
+                if key.startswith(VARIABLE):
+                    self.variable(key.removeprefix(VARIABLE), value, place)
                 address = _HINTED.get(key)
                 if address is None:
                     continue
-                place = Place(self.path, line, 1)
                 if value.isascii() and value.isdecimal() and 0 < len(value) < 10 and int(value) > 0:
                     self.native.given[address] = Given(address, int(value), f"# ttx: {key}={value}", place)
                 else:
@@ -347,6 +352,15 @@ class _Reader:
                     self.native.findings.append(Finding("R103", Level.ERROR, message, "", place))
         if world_size is not None:
             self.native.given[WORLD_SIZE] = Given(WORLD_SIZE, world_size, "--world-size")
+
+    def variable(self, name: str, value: str, place: Place) -> None:
+        """An environment variable of the launch."""
+        from urllib.parse import unquote
+
+        known = self.native.given.get(ENVIRONMENT)
+        values = dict(known.value) if known is not None and isinstance(known.value, dict) else {}
+        values[name] = unquote(value)
+        self.native.given[ENVIRONMENT] = Given(ENVIRONMENT, values, "# ttx: env:", known.place if known else place)
 
     def read_custom_model(self, read_sibling: Callable[[str], str | None] | None) -> None:
         """Flavors that an imported module beside the file registers, read without running it."""
