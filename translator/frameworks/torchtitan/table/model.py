@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from translator.frameworks.torchtitan.addresses import MODEL
-from translator.frameworks.torchtitan.flavors import MINOR, NOT_COMPARED, choose
+from translator.frameworks.torchtitan.flavors import MINOR, NOT_COMPARED, choose, dimensions
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, linked
 from translator.mapping.views import NativeView, Sink, SpecView
@@ -75,6 +75,8 @@ def _write(spec: SpecView, sink: Sink) -> None:
         for leaf in FIELDS:
             sink.short(leaf, Entry.UNSUPPORTED, "the architecture is not known, so no flavor was chosen")
         return
+    if spec("parallel.context", 1) > 1:
+        _fit_context(wanted, sink)
     choice = choose(
         {leaf: value for leaf, value in wanted.items() if value is not None},
         sink.version,
@@ -98,7 +100,8 @@ def _write(spec: SpecView, sink: Sink) -> None:
             Entry.APPROXIMATED if minor else Entry.UNSUPPORTED,
             reason or f"torchtitan's {choice.name} cannot say it",
         )
-    if wanted["model.vocab"] is None:
+    named = dimensions(choice.nearest.name, choice.nearest.flavor, sink.version) or {}
+    if wanted["model.vocab"] is None and named.get("model.vocab") is not None:
         sink.need(
             "model.vocab", "the vocabulary comes with the tokenizer; check it against the flavor, or set model.vocab=N"
         )
@@ -109,6 +112,17 @@ def _write(spec: SpecView, sink: Sink) -> None:
             Entry.ADAPTED,
             "torchtitan builds positions for training.seq_len; no parameter depends on it",
         )
+
+
+def _fit_context(wanted: dict[str, Any], sink: Sink) -> None:
+    """Context parallelism runs scaled dot product attention only, which has no masks between documents."""
+    why = "context parallelism runs sdpa attention with a causal mask only (distributed/utils.py)"
+    if wanted["model.attention_kernel"] in ("flex", "varlen"):
+        wanted["model.attention_kernel"] = "sdpa"
+        sink.short("model.attention_kernel", Entry.APPROXIMATED, why)
+    if wanted["model.attention_mask"] == "document":
+        wanted["model.attention_mask"] = "causal"
+        sink.short("model.attention_mask", Entry.UNSUPPORTED, why)
 
 
 def _write_custom(arguments: Mapping[str, object], name: str, nearest: str, sink: Sink) -> None:

@@ -151,7 +151,49 @@ def _write_garbage(spec: SpecView, sink: Sink) -> None:
         sink.short("launch.garbage_collection_interval", Entry.UNSUPPORTED, "garbage is always collected by hand")
 
 
-ROWS: tuple[Row, ...] = (
+# What 0.3.0 says under the same names, with the same meaning.
+SHARED: tuple[Row, ...] = (
+    absent("data.split", "one stream for training, another for validation"),
+    implied("data.tokenizer_type", "HuggingFaceTokenizer", "tokenizers are Hugging Face's"),
+    same("debug.seed", "data.seed"),
+    same("debug.deterministic", "data.deterministic"),
+    implied("data.reset_positions", False, "positions run through the whole sequence"),
+    implied("data.reset_attention", False, "documents are separated by the model's attention mask, not by the data"),
+    implied("data.mask_end_of_document", False, "every token has a loss"),
+    implied("checkpoint.format", "dcp", "checkpoints are torch's distributed ones; convert with torchtitan's scripts"),
+    implied("checkpoint.override_schedule", False, "a resumed run continues its schedule"),
+    same("metrics.log_freq", "logging.interval"),
+    linked(
+        ["metrics.enable_tensorboard", "metrics.save_tb_folder"],
+        ["logging.tensorboard", "logging.tensorboard_dir"],
+        read=_read_boards,
+        write=_write_boards,
+        influences={
+            "metrics.enable_tensorboard": ("logging.tensorboard",),
+            "metrics.save_tb_folder": ("logging.tensorboard_dir",),
+        },
+    ),
+    same("metrics.enable_wandb", "logging.wandb"),
+    same(NODES, "launch.nodes"),
+    same(GPUS_PER_NODE, "launch.gpus_per_node"),
+    linked(
+        [PROGRAM],
+        ["launch.program"],
+        read=lambda native: {"launch.program": native(PROGRAM)},
+        write=lambda _, sink: sink.short("launch.program", Entry.IRRELEVANT, "torchtitan has its own program"),
+    ),
+    same("compile.enable", "launch.compile"),
+    linked(
+        ["training.gc_freq"],
+        ["launch.garbage_collection_interval"],
+        read=lambda native: {"launch.garbage_collection_interval": native("training.gc_freq")},
+        write=_write_garbage,
+    ),
+    same("comm.train_timeout_seconds", "launch.process_group_timeout_seconds"),
+)
+
+# What only the TOML versions say so.
+TOML: tuple[Row, ...] = (
     linked(
         ["training.dataset", "training.dataset_path"],
         ["data.dataset", "data.format", "data.mock"],
@@ -163,16 +205,12 @@ ROWS: tuple[Row, ...] = (
         write=_write_dataset,
         influences={"training.dataset": ("data.dataset",), "training.dataset_path": ("data.dataset",)},
     ),
-    absent("data.split", "one stream for training, another for validation"),
     linked(
         ["model.hf_assets_path", "model.tokenizer_path"],
         ["data.tokenizer"],
         read=_read_tokenizer,
         write=_write_tokenizer,
     ),
-    implied("data.tokenizer_type", "HuggingFaceTokenizer", "tokenizers are Hugging Face's"),
-    same("debug.seed", "data.seed"),
-    same("debug.deterministic", "data.deterministic"),
     linked(
         ["training.dataloader.num_workers"],
         ["data.workers"],
@@ -184,9 +222,6 @@ ROWS: tuple[Row, ...] = (
             else None
         ),
     ),
-    implied("data.reset_positions", False, "positions run through the whole sequence"),
-    implied("data.reset_attention", False, "documents are separated by the model's attention mask, not by the data"),
-    implied("data.mask_end_of_document", False, "every token has a loss"),
     linked(
         [
             "checkpoint.enable",
@@ -217,20 +252,6 @@ ROWS: tuple[Row, ...] = (
             "checkpoint.initial_load_model_only": ("checkpoint.weights_only",),
         },
     ),
-    implied("checkpoint.format", "dcp", "checkpoints are torch's distributed ones; convert with torchtitan's scripts"),
-    implied("checkpoint.override_schedule", False, "a resumed run continues its schedule"),
-    same("metrics.log_freq", "logging.interval"),
-    linked(
-        ["metrics.enable_tensorboard", "metrics.save_tb_folder"],
-        ["logging.tensorboard", "logging.tensorboard_dir"],
-        read=_read_boards,
-        write=_write_boards,
-        influences={
-            "metrics.enable_tensorboard": ("logging.tensorboard",),
-            "metrics.save_tb_folder": ("logging.tensorboard_dir",),
-        },
-    ),
-    same("metrics.enable_wandb", "logging.wandb"),
     linked(
         [
             "validation.enable",
@@ -251,21 +272,7 @@ ROWS: tuple[Row, ...] = (
         },
     ),
     same("profiling.enable_profiling", "logging.profile"),
-    same(NODES, "launch.nodes"),
-    same(GPUS_PER_NODE, "launch.gpus_per_node"),
-    linked(
-        [PROGRAM],
-        ["launch.program"],
-        read=lambda native: {"launch.program": native(PROGRAM)},
-        write=lambda _, sink: sink.short("launch.program", Entry.IRRELEVANT, "torchtitan has its own program"),
-    ),
-    same("compile.enable", "launch.compile"),
-    linked(
-        ["training.gc_freq"],
-        ["launch.garbage_collection_interval"],
-        read=lambda native: {"launch.garbage_collection_interval": native("training.gc_freq")},
-        write=_write_garbage,
-    ),
-    same("comm.train_timeout_seconds", "launch.process_group_timeout_seconds"),
     implied("launch.cuda_graphs", "none", "no CUDA graphs in this version"),
 )
+
+ROWS: tuple[Row, ...] = (*SHARED, *TOML)

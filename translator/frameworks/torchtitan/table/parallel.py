@@ -58,9 +58,16 @@ def _write_data(spec: SpecView, sink: Sink) -> None:
         return
     if sharding == "none":
         replicate = 1
+    elif degree is not None and replicate > 1 and degree // replicate <= 1:
+        # Nothing is shared by a single rank; replicas alone are DDP, which runs beside no other axis.
+        replicate = 1 if other_axes else degree
+        why = "DDP runs beside no other axis; all replicas shard" if other_axes else "sharding over one rank is none"
+        for leaf in ("sharding", "shard", "replicate", "reshard_after_forward"):
+            sink.short(f"parallel.data.{leaf}", Entry.APPROXIMATED, why)
     sink.put(f"{_P}data_parallel_replicate_degree", replicate)
     if degree is not None:
         sink.put(f"{_P}data_parallel_shard_degree", max(1, degree // replicate))
+    sharded = degree is None or degree > replicate or spec("parallel.context", 1) > 1
     wants_reshard = spec("parallel.data.reshard_after_forward")
     if sharding != "full":
         if not pipelined:
@@ -73,7 +80,7 @@ def _write_data(spec: SpecView, sink: Sink) -> None:
         }[sharding]
         for leaf in ("sharding", "shard", "replicate"):
             sink.short(f"parallel.data.{leaf}", Entry.APPROXIMATED, what)
-    elif wants_reshard is not None and wants_reshard == pipelined:
+    elif wants_reshard is not None and wants_reshard == pipelined and sharded:
         sink.put(f"{_P}fsdp_reshard_after_forward", "always" if wants_reshard else "never")
     if degree == 1 and spec("parallel.context", 1) == 1:
         for leaf in ("sharding", "reshard_after_forward"):
@@ -92,6 +99,7 @@ def _write_sequence(spec: SpecView, sink: Sink) -> None:
             Entry.APPROXIMATED,
             "always on with tensor parallelism; less memory, the same numbers",
         )
+    sink.short("parallel.sequence_parallel", Entry.ADAPTED, "on exactly where there is tensor parallelism")
 
 
 def _read_loss(native: NativeView) -> Mapping[str, Any]:
@@ -200,6 +208,9 @@ def _write_pipeline(spec: SpecView, sink: Sink) -> None:
         name = "1F1B"
         sink.short("parallel.pipeline.schedule", Entry.UNSUPPORTED, "the custom schedule is not known; 1F1B is written")
     sink.put(f"{_P}pipeline_parallel_schedule", name)
+    if wanted == "dual_pipe_v" and spec("parallel.expert", 1) > 1 and spec("recompute.mode", "none") != "none":
+        why = "overlapped expert parallelism does not go with recomputation"
+        sink.put(f"{_P}pipeline_parallel_expert_parallel_overlap", False, why)
     schedule = stages.find_schedule(name)
     split = spec("parallel.pipeline.layer_split") or _even(spec, degree)
     if schedule is None or split is None:
@@ -235,6 +246,9 @@ def _write_environment(spec: SpecView, sink: Sink) -> None:
     foreign = [name for name in environment if name in _FOREIGN_VARIABLES or name.startswith(_FOREIGN_PREFIXES)]
     for name in foreign:
         del environment[name]
+    for name in [name for name in environment if not (name.isidentifier() and name.isascii())]:
+        del environment[name]
+        sink.short("launch.environment", Entry.UNSUPPORTED, f"no shell exports {name!r}")
     if foreign:
         sink.short(
             "launch.environment", Entry.ADAPTED, f"left out, for torchtitan does not read them: {', '.join(foreign)}"
@@ -243,55 +257,13 @@ def _write_environment(spec: SpecView, sink: Sink) -> None:
         sink.put(ENVIRONMENT, environment)
 
 
-ROWS: tuple[Row, ...] = (
+# What 0.3.0 says under the same names, with the same meaning.
+SHARED: tuple[Row, ...] = (
     same(WORLD_SIZE, "parallel.world_size"),
     same(f"{_P}tensor_parallel_degree", "parallel.tensor"),
-    linked((), ["parallel.sequence_parallel"], read=_read_sequence, write=_write_sequence),
-    linked(
-        [f"{_P}enable_async_tensor_parallel"],
-        ["parallel.tensor_overlap"],
-        read=lambda native: {"parallel.tensor_overlap": native(f"{_P}enable_async_tensor_parallel")},
-        write=_write_overlap,
-    ),
-    linked([f"{_P}disable_loss_parallel"], ["parallel.loss_parallel"], read=_read_loss, write=_write_loss),
     same(f"{_P}context_parallel_degree", "parallel.context"),
     linked((), ["parallel.context_method"], read=_read_context, write=_write_context),
-    linked(
-        [f"{_P}expert_parallel_degree", f"{_P}expert_tensor_parallel_degree"],
-        ["parallel.expert", "parallel.expert_tensor"],
-        read=_read_experts,
-        write=_write_experts,
-        influences={
-            f"{_P}expert_parallel_degree": ("parallel.expert",),
-            f"{_P}expert_tensor_parallel_degree": ("parallel.expert_tensor",),
-        },
-    ),
     implied("parallel.rank_order", "tp-cp-ep-dp-pp", "the order of the axes is fixed (parallel_dims.py)"),
-    linked(
-        [
-            f"{_P}data_parallel_replicate_degree",
-            f"{_P}data_parallel_shard_degree",
-            f"{_P}fsdp_reshard_after_forward",
-        ],
-        [
-            "parallel.data.degree",
-            "parallel.data.sharding",
-            "parallel.data.shard",
-            "parallel.data.replicate",
-            "parallel.data.reshard_after_forward",
-        ],
-        read=_read_data,
-        write=_write_data,
-        influences={
-            f"{_P}data_parallel_replicate_degree": ("parallel.data.replicate", "parallel.data.degree"),
-            f"{_P}data_parallel_shard_degree": (
-                "parallel.data.shard",
-                "parallel.data.degree",
-                "parallel.data.sharding",
-            ),
-            f"{_P}fsdp_reshard_after_forward": ("parallel.data.reshard_after_forward",),
-        },
-    ),
     implied("parallel.data.overlap_gradient_reduction", True, "FSDP always reduces gradients beside the backward pass"),
     implied("parallel.data.overlap_parameter_gather", True, "FSDP always gathers parameters ahead"),
     absent("parallel.data.bucket_elements", "FSDP reduces block by block; there are no buckets"),
@@ -328,3 +300,52 @@ ROWS: tuple[Row, ...] = (
         write=_write_environment,
     ),
 )
+
+# What only the TOML versions say so.
+TOML: tuple[Row, ...] = (
+    linked((), ["parallel.sequence_parallel"], read=_read_sequence, write=_write_sequence),
+    linked(
+        [f"{_P}enable_async_tensor_parallel"],
+        ["parallel.tensor_overlap"],
+        read=lambda native: {"parallel.tensor_overlap": native(f"{_P}enable_async_tensor_parallel")},
+        write=_write_overlap,
+    ),
+    linked([f"{_P}disable_loss_parallel"], ["parallel.loss_parallel"], read=_read_loss, write=_write_loss),
+    linked(
+        [f"{_P}expert_parallel_degree", f"{_P}expert_tensor_parallel_degree"],
+        ["parallel.expert", "parallel.expert_tensor"],
+        read=_read_experts,
+        write=_write_experts,
+        influences={
+            f"{_P}expert_parallel_degree": ("parallel.expert",),
+            f"{_P}expert_tensor_parallel_degree": ("parallel.expert_tensor",),
+        },
+    ),
+    linked(
+        [
+            f"{_P}data_parallel_replicate_degree",
+            f"{_P}data_parallel_shard_degree",
+            f"{_P}fsdp_reshard_after_forward",
+        ],
+        [
+            "parallel.data.degree",
+            "parallel.data.sharding",
+            "parallel.data.shard",
+            "parallel.data.replicate",
+            "parallel.data.reshard_after_forward",
+        ],
+        read=_read_data,
+        write=_write_data,
+        influences={
+            f"{_P}data_parallel_replicate_degree": ("parallel.data.replicate", "parallel.data.degree"),
+            f"{_P}data_parallel_shard_degree": (
+                "parallel.data.shard",
+                "parallel.data.degree",
+                "parallel.data.sharding",
+            ),
+            f"{_P}fsdp_reshard_after_forward": ("parallel.data.reshard_after_forward",),
+        },
+    ),
+)
+
+ROWS: tuple[Row, ...] = (*SHARED, *TOML)

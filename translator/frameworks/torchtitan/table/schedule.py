@@ -130,7 +130,8 @@ def _write(spec: SpecView, sink: Sink) -> None:
     if best.total != wanted.total:
         sink.put(f"{_S}total_steps", best.total)
     sink.put(f"{_S}warmup_steps", best.warmup)
-    sink.put(f"{_S}decay_type", best.shape)
+    if best.decay:
+        sink.put(f"{_S}decay_type", best.shape)
     if best.decay != best.total - best.warmup:
         sink.put(f"{_S}decay_ratio", _decay_ratio(best.total, best.decay))
     if spec("schedule.min_lr") is not None and wanted.peak:

@@ -144,7 +144,9 @@ def _write_fp8(spec: SpecView, sink: Sink) -> None:
         return
     skip = list(spec("precision.fp8_skip") or [])
     old = not sink.has(f"{_MX}.filter_fqns") or sink.version == "0.1.0"
-    section = _MX if recipe == "mxfp8" else _FLOAT8
+    # train.py refuses mxfp8 in a compiled model under tensor parallelism.
+    compiled = spec("launch.compile") and spec("parallel.tensor", 1) > 1
+    section = _MX if recipe == "mxfp8" and not compiled else _FLOAT8
     sink.put("model.converters", [section.removeprefix("quantize.linear.") if old else section])
     sink.put(f"{section}.filter_fqns", skip)
     why = "scales are found per tensor at each step" if recipe != "blockwise" else "scales per row instead of per block"
@@ -252,10 +254,15 @@ def _write_recompute(spec: SpecView, sink: Sink) -> None:
     elif method == "every_nth":
         sink.put(f"{_AC}mode", "selective")
         sink.put(f"{_AC}selective_ac_option", str(spec("recompute.layers", 2)))
-    elif method == "memory_budget" and sink.put(f"{_AC}memory_budget", spec("recompute.memory_budget")):
+    elif method == "memory_budget" and _put_budget(spec, sink):
         sink.put(f"{_AC}mode", "memory_budget")
     else:
         _nearest_recompute(spec, sink)
+
+
+def _put_budget(spec: SpecView, sink: Sink) -> bool:
+    """A memory budget needs a compiled model (distributed/activation_checkpoint.py)."""
+    return bool(spec("launch.compile")) and sink.put(f"{_AC}memory_budget", spec("recompute.memory_budget"))
 
 
 def _nearest_recompute(spec: SpecView, sink: Sink) -> None:
@@ -293,7 +300,8 @@ def _loss_row() -> Row:
     return linked((), ["loss.normalization"], read=read, write=write)
 
 
-ROWS: tuple[Row, ...] = (
+# What 0.3.0 says under the same names, with the same meaning.
+SHARED: tuple[Row, ...] = (
     linked(
         ["training.local_batch_size", "training.global_batch_size", MICRO],
         ["batch.micro_batch", "batch.global_batch", "batch.accumulation"],
@@ -303,6 +311,15 @@ ROWS: tuple[Row, ...] = (
     same("training.seq_len", "batch.seq_len"),
     absent("batch.ramp_up", "the global batch is constant"),
     absent("batch.steps", "the global batch is constant"),
+    linked(["training.max_norm"], ["optimizer.clip_grad_norm"], read=_read_clip, write=_write_clip),
+    implied("optimizer.offload", False, "training.enable_cpu_offload moves parameters, gradients and states together"),
+    absent("optimizer.offload_fraction", "no partial offload"),
+    implied("loss.fused_cross_entropy", False, "the cross entropy is fused only when compiled"),
+    absent("loss.cpu_check_nan", "the loss is not checked for NaN", Entry.UNSUPPORTED),
+)
+
+# What only the TOML versions say so.
+TOML: tuple[Row, ...] = (
     linked(
         ["training.dtype", "training.mixed_precision_param", "training.mixed_precision_reduce"],
         [
@@ -390,7 +407,6 @@ ROWS: tuple[Row, ...] = (
             "0.3.0 can leave them out with optimizer.param_groups",
         ),
     ),
-    linked(["training.max_norm"], ["optimizer.clip_grad_norm"], read=_read_clip, write=_write_clip),
     absent("optimizer.embedding_lr", "one learning rate for all parameters"),
     absent("optimizer.embedding_min_lr", "one learning rate for all parameters"),
     choice(
@@ -398,8 +414,6 @@ ROWS: tuple[Row, ...] = (
         "optimizer.implementation",
         {"fused": "fused", "foreach": "foreach", "for-loop": "for_loop"},
     ),
-    implied("optimizer.offload", False, "training.enable_cpu_offload moves parameters, gradients and states together"),
-    absent("optimizer.offload_fraction", "no partial offload"),
     linked(
         [f"{_AC}mode", f"{_AC}selective_ac_option", f"{_AC}memory_budget"],
         [
@@ -415,7 +429,7 @@ ROWS: tuple[Row, ...] = (
         influences={f"{_AC}memory_budget": ("recompute.memory_budget",)},
     ),
     _loss_row(),
-    implied("loss.fused_cross_entropy", False, "the cross entropy is fused only when compiled"),
     implied("loss.chunks", 1, "logits of a micro batch are computed at once"),
-    absent("loss.cpu_check_nan", "the loss is not checked for NaN", Entry.UNSUPPORTED),
 )
+
+ROWS: tuple[Row, ...] = (*SHARED, *TOML)
