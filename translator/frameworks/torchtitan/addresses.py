@@ -24,3 +24,6 @@ WARMUP_STEPS = "@warmup_steps"
 DECAY_STEPS = "@decay_steps"
 STABLE_STEPS = "@stable_steps"
 TOTAL_STEPS = "@total_steps"
+
+# Where 0.3.0 keeps the learning rate inside parameter groups: that of the weights.
+PEAK_LR = "@optimizer.lr"

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from translator.frameworks.torchtitan.models import Family, families, family
-from translator.frameworks.torchtitan.models.base import Leaves, same
+from translator.frameworks.torchtitan.models.base import Leaves, flatten, integer, same
 from translator.resources import schema_path
 
 PREFIX = "model."
@@ -38,6 +38,8 @@ MINOR = frozenset(
 # A difference that no other agreement makes up for: dense against MoE, grouped against latent attention.
 KIND = frozenset({"moe.experts", "mla.enabled"})
 KIND_WEIGHT = 1000.0
+# Where neither model nor run says how long a sequence may be, and the version wants to know.
+DEFAULT_POSITIONS = 8192
 # Leaves whose absence in a model means "none", so that they are compared all the same.
 ABSENT_MEANS_NONE = frozenset({"attention_window", "mla.enabled", "moe.experts", "mtp.layers", "rope.scaling"})
 
@@ -204,6 +206,13 @@ def compare(wanted: Leaves, have: Mapping[str, object]) -> Differences:
     return found
 
 
+def _too_long(known: Family, values: Mapping[str, object], seq_len: int | None) -> Differences:
+    """The positions, where the version refuses sequences beyond them."""
+    longest = flatten(values).get(known.positions) if known.positions else None
+    short = isinstance(longest, int) and seq_len is not None and seq_len > longest
+    return {"max_positions": (seq_len, longest)} if short else {}
+
+
 def _distance(differences: Differences) -> float:
     """How far apart, for choosing the nearest of several: minor leaves hardly count, numbers by their ratio."""
     total = 0.0
@@ -229,6 +238,7 @@ def _nearest(known: Family, wanted: Leaves, version: str, seq_len: int | None) -
     best: tuple[float, Match] | None = None
     for flavor in flavor_names(known.name, version):
         differences = compare(wanted, _read_flavor(known.name, flavor, version, seq_len))
+        differences |= _too_long(known, arguments(known.name, flavor, version) or {}, seq_len)
         distance = _distance(differences)
         if wanted.get("name") == f"{known.name}/{flavor}":
             distance -= 1e-4
@@ -238,6 +248,9 @@ def _nearest(known: Family, wanted: Leaves, version: str, seq_len: int | None) -
 
 
 def _custom(known: Family, wanted: Leaves, version: str, seq_len: int | None) -> Custom:
+    if known.positions:
+        longest = max(integer(wanted.get("max_positions")), seq_len or 0)
+        wanted = {**wanted, "max_positions": longest or DEFAULT_POSITIONS}
     partial, reasons = known.write(wanted)
     full = complete(known.name, partial, version)
     given = full if seq_len is None else {**full, "max_seq_len": seq_len}

@@ -27,11 +27,22 @@ _DEGREES = (
 
 def check(state: State) -> None:
     """Add a finding for everything that the real code would refuse, as far as the options tell."""
-    for topic in (_degrees, _experts, _batch, _sequence, _parallelism, _compile, _quantization, _training, _model):
+    for topic in (
+        check_degrees,
+        _experts,
+        check_batch,
+        _sequence,
+        _parallelism,
+        _compile,
+        _quantization,
+        _training,
+        check_heads,
+    ):
         topic(state)
 
 
-def _degrees(state: State) -> None:
+def check_degrees(state: State) -> None:
+    """Degrees that are no degrees, or do not multiply to the ranks."""
     bad = [name for name in _DEGREES if state.number(_P + name, 1) < 1]
     shard = state.get(f"{_P}data_parallel_shard_degree")
     given = state.native.given.get(f"{_P}data_parallel_shard_degree")
@@ -71,7 +82,8 @@ def _experts(state: State) -> None:
         state.say("S175", message, f"{_P}expert_parallel_comm_backend")
 
 
-def _batch(state: State) -> None:
+def check_batch(state: State) -> None:
+    """A batch that does not divide."""
     local, total, ranks = (
         state.number(address) for address in (f"{_T}local_batch_size", f"{_T}global_batch_size", at.DP_DEGREE)
     )
@@ -185,7 +197,8 @@ def _training(state: State) -> None:
         state.say("S178", message, "lr_scheduler.warmup_steps", level=Level.WARNING)
 
 
-def _model(state: State) -> None:
+def check_heads(state: State) -> None:
+    """Heads that do not divide over the tensor ranks."""
     tensor = state.number(f"{_P}tensor_parallel_degree", 1)
     for leaf, what in (("heads", "attention heads"), ("kv_heads", "key-value heads")):
         count = state.number(f"{at.MODEL}{leaf}")

@@ -30,6 +30,19 @@ GLOBAL_BATCH = "training.global_batch_size"
 LOCAL_BATCH = "training.local_batch_size"
 
 
+_SHARD_SOURCE = {
+    "0.1.0": "distributed/parallel_dims.py:44",
+    "0.2.2": "distributed/parallel_dims.py:50",
+    "0.3.0": "distributed/parallel_dims.py:182",
+}
+_BATCH_SOURCE = {"0.1.0": "train.py", "0.2.2": "train.py:196", "0.3.0": "trainer.py:415"}
+_SCHEDULE_SOURCE = {
+    "0.1.0": "components/lr_scheduler.py",
+    "0.2.2": "components/lr_scheduler.py:108-140",
+    "0.3.0": "components/optimizer/lr_scheduler.py",
+}
+
+
 def settle(native: Native, catalogue: Catalogue) -> None:
     """Fill ``native.values`` with what is in force, ``native.derived`` with reasons, and add findings.
 
@@ -42,12 +55,12 @@ def settle(native: Native, catalogue: Catalogue) -> None:
     state = State(native)
     _moved_options(state)
     _model(state)
-    _world(state)
-    _batch(state)
+    settle_world(state)
+    settle_batch(state)
     _sequence(state)
-    _schedule(state)
+    settle_schedule(state)
     _precision(state)
-    _stages(state)
+    settle_stages(state)
     refusals.check(state)
 
 
@@ -112,7 +125,7 @@ def _unknown_model(state: State, name: str, flavor: str, known: tuple[str, ...])
         state.say("R102", f"the architecture of {name!r} is not known here", "model.name", level=level)
 
 
-def _world(state: State) -> None:
+def settle_world(state: State) -> None:
     """Ranks and the degree of sharding (``distributed/parallel_dims.py:49-56`` of 0.2.2, ``:43-51`` of 0.1.0)."""
     if WORLD_SIZE not in state.native.values:
         nodes, each = state.number(NODES), state.number(GPUS_PER_NODE)
@@ -124,7 +137,7 @@ def _world(state: State) -> None:
     if rest < 1 or shard == 0:
         state.drop(SHARD)
         return
-    source = "distributed/parallel_dims.py:50" if state.new else "distributed/parallel_dims.py:44"
+    source = _SHARD_SOURCE[state.native.version]
     if shard < 0:
         if world < 1:
             missing = Missing("the number of ranks", "a TOML file does not say it", "--world-size N")
@@ -141,9 +154,10 @@ def _world(state: State) -> None:
     state.put(at.DP_DEGREE, replicate * shard, "data_parallel_replicate_degree times data_parallel_shard_degree")
 
 
-def _batch(state: State) -> None:
+def settle_batch(state: State) -> None:
     """Global batch, accumulation, micro batches (``train.py:195-215``, ``distributed/pipeline_parallel.py:187``)."""
     local, total, ranks = state.number(LOCAL_BATCH), state.number(GLOBAL_BATCH), state.number(at.DP_DEGREE)
+    source = _BATCH_SOURCE[state.native.version]
     pipelined = state.number(PIPELINE) > 1
     micro = state.number("parallelism.pipeline_parallel_microbatch_size") if pipelined else local
     state.put(at.MICRO_BATCH, micro, "one pipeline micro batch" if pipelined else "training.local_batch_size")
@@ -154,9 +168,9 @@ def _batch(state: State) -> None:
             state.drop(GLOBAL_BATCH)
             return
         total = local * ranks
-        state.put(GLOBAL_BATCH, total, f"one local batch per data-parallel rank: {local} * {ranks} (train.py:196)")
+        state.put(GLOBAL_BATCH, total, f"one local batch per data-parallel rank: {local} * {ranks} ({source})")
     if ranks > 0 and local > 0:
-        state.put(at.ACCUMULATION, total // (local * ranks), "global batch over local batches (train.py:212)")
+        state.put(at.ACCUMULATION, total // (local * ranks), f"global batch over local batches ({source})")
 
 
 def _sequence(state: State) -> None:
@@ -166,7 +180,7 @@ def _sequence(state: State) -> None:
         state.put(at.SEQ_LEN_DIVISOR, divisor, "tensor * 2 * context (distributed/parallel_dims.py:372)")
 
 
-def _schedule(state: State) -> None:
+def settle_schedule(state: State) -> None:
     """Lengths of warm-up, plateau and decay in steps (``components/lr_scheduler.py:108-140`` of 0.2.2)."""
     steps = state.number("training.steps")
     total = state.number("lr_scheduler.total_steps", steps)
@@ -175,11 +189,11 @@ def _schedule(state: State) -> None:
     decay = total - warmup
     if ratio is not None and math.isfinite(ratio) and abs(ratio) < 1e9:
         decay = min(round(total * ratio), decay)
-    source = "components/lr_scheduler.py"
-    state.put(at.TOTAL_STEPS, total, f"total_steps, or else training.steps ({source}:108)")
-    state.put(at.WARMUP_STEPS, warmup, f"warmup_steps, at most all steps ({source}:116)")
-    state.put(at.DECAY_STEPS, decay, f"decay_ratio of all steps, at most what the warm-up leaves ({source}:123)")
-    state.put(at.STABLE_STEPS, total + 1 - warmup - decay, f"one virtual step more than is left ({source}:136)")
+    source = _SCHEDULE_SOURCE[state.native.version]
+    state.put(at.TOTAL_STEPS, total, f"total_steps, or else training.steps ({source})")
+    state.put(at.WARMUP_STEPS, warmup, f"warmup_steps, at most all steps ({source})")
+    state.put(at.DECAY_STEPS, decay, f"decay_ratio of all steps, at most what the warm-up leaves ({source})")
+    state.put(at.STABLE_STEPS, total + 1 - warmup - decay, f"one virtual step more than is left ({source})")
 
 
 def _precision(state: State) -> None:
@@ -206,7 +220,7 @@ def _precision(state: State) -> None:
     state.put(at.RESHARD_AFTER_FORWARD, free if fsdp else False, reason)
 
 
-def _stages(state: State) -> None:
+def settle_stages(state: State) -> None:
     """How layers are split over pipeline stages (``distributed/pipeline_parallel.py:43-145``)."""
     ranks = state.number(PIPELINE)
     if ranks < 2:
@@ -241,7 +255,7 @@ def _stages(state: State) -> None:
 
 def _parts(state: State, schedule: stages.Schedule, ranks: int) -> list[list[str]] | None:
     """Module names per stage, or None when the number of layers is not known and no lists are given."""
-    lists = state.get(stages.MODULE_NAMES)
+    lists, head = state.get(stages.MODULE_NAMES), stages.head(state.native.version)
     each = state.number(stages.LAYERS_PER_STAGE, -1)
     layers_each = None if state.get(stages.LAYERS_PER_STAGE) is None else each
     if not state.new:
@@ -252,7 +266,7 @@ def _parts(state: State, schedule: stages.Schedule, ranks: int) -> list[list[str
         counts = stages.layers_between(points, state.layers)
         if counts is None:
             raise stages.SplitError(f"split points {points} do not ascend through the layers", "infra/pipeline.py:119")
-        return stages.modules(counts)
+        return stages.modules(counts, head)
     if state.layers is None:
         return lists if isinstance(lists, list) and lists else None
     first, last = state.number(stages.FIRST_LESS, 1), state.number(stages.LAST_LESS, 1)
@@ -260,12 +274,12 @@ def _parts(state: State, schedule: stages.Schedule, ranks: int) -> list[list[str
     count = stages.stage_count(state.layers, ranks, schedule, layers_each=layers_each, first_less=first, last_less=last)
     if isinstance(lists, list) and lists:
         return lists
-    return stages.split(state.layers, count, first, last)
+    return stages.modules(stages.layers_per_stage(state.layers, count, first, last), head)
 
 
 def _whole_model(state: State, parts: list[list[str]], layers: int, option: str) -> None:
     held = [name for part in parts for name in part]
-    wanted = {stages.EMBEDDING, *stages.HEAD, *(f"layers.{layer}" for layer in range(layers))}
+    wanted = {stages.EMBEDDING, *stages.head(state.native.version), *(f"layers.{layer}" for layer in range(layers))}
     missing = sorted(wanted.difference(held))
     twice = sorted({name for name in held if held.count(name) > 1}) if len(held) != len(set(held)) else []
     if missing or twice:

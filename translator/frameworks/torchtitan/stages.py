@@ -20,7 +20,13 @@ SPLIT_POINTS = "parallelism.pipeline_parallel_split_points"
 
 EMBEDDING = "tok_embeddings"
 HEAD = ("norm", "output")
+HEAD_030 = ("norm", "lm_head")
 DEFAULT_WEIGHT = 1
+
+
+def head(version: str) -> tuple[str, str]:
+    """The modules behind the layers: 0.3.0 renamed the output projection."""
+    return HEAD_030 if version == "0.3.0" else HEAD
 
 
 class SplitError(ValueError):
@@ -105,15 +111,15 @@ def layers_per_stage(
     return counts
 
 
-def modules(counts: Sequence[int]) -> list[list[str]]:
-    """Module names of each stage for the given layers per stage: embedding first, norm and output last."""
+def modules(counts: Sequence[int], last: Sequence[str] = HEAD) -> list[list[str]]:
+    """Module names of each stage for the given layers per stage: embedding first, then ``last`` in the last one."""
     parts: list[list[str]] = []
     next_layer = 0
     for count in counts:
         parts.append([f"layers.{layer}" for layer in range(next_layer, next_layer + count)])
         next_layer += count
     parts[0].insert(0, EMBEDDING)
-    parts[-1].extend(HEAD)
+    parts[-1].extend(last)
     return parts
 
 
@@ -197,8 +203,12 @@ def _weights(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
             continue
 
 
-def reproduce(counts: Sequence[int], schedule: Schedule, ranks: int) -> dict[str, object]:
+def reproduce(
+    counts: Sequence[int], schedule: Schedule, ranks: int, closing: Sequence[str] = HEAD
+) -> dict[str, object]:
     """The fewest options with which torchtitan 0.2.2 gives each stage ``counts[stage]`` layers, in model order.
+
+    0.3.0 does the same with its own names for the ``closing`` modules.
 
     The weights of the first and last stage are preferred; the number of stages is then set, where it is not the default
     one, by the layers per stage. Any other split is written as lists of module names. Raises `SplitError` for a number
@@ -219,7 +229,7 @@ def reproduce(counts: Sequence[int], schedule: Schedule, ranks: int) -> dict[str
         each = -(-effective // stages)
         if -(-effective // each) == stages and schedule.multi:
             return {**options, LAYERS_PER_STAGE: each}
-    return {MODULE_NAMES: modules(counts)}
+    return {MODULE_NAMES: modules(counts, closing)}
 
 
 def split_points(layers: int, ranks: int, schedule: Schedule, layers_each: int | None = None) -> list[str]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from translator.native import Native
 
 Number = int | float
-_NEW = "0.2.2"
+_OLD = "0.1.0"
 
 
 class State:
@@ -29,8 +29,8 @@ class State:
 
     @property
     def new(self) -> bool:
-        """Whether this is 0.2.2 rather than 0.1.0."""
-        return self.native.version == _NEW
+        """Whether this is later than 0.1.0."""
+        return self.native.version != _OLD
 
     def get(self, address: str) -> object:
         """The value in force, or None."""

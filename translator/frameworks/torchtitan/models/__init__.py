@@ -7,12 +7,23 @@ from translator.frameworks.torchtitan.models.base import Family, Inexpressible, 
 __all__ = ["Family", "Inexpressible", "Leaves", "Row", "families", "family"]
 
 # Names in torchtitan's registries that share a family's arguments: models/llama3_ft/__init__.py:22 and the folders of
-# experiments/__init__.py:7-19 (0.2.2).
-_PREFIXES = ("simple_fsdp.", "compiler_toolkit.", "autoparallel.", "autoparallel.local_map_")
+# experiments/__init__.py:7-19 (0.2.2, 0.3.0).
+_PREFIXES = (
+    "simple_fsdp.",
+    "compiler_toolkit.",
+    "autoparallel.",
+    "autoparallel.local_map_",
+    "graph_trainer.",
+    "torchft.",
+)
 
 
 def families(version: str) -> dict[str, Family]:
     """The families that one version can train, by ``model.name``; empty for a version without named flavors."""
+    if version == "0.3.0":
+        from translator.frameworks.torchtitan.models import python
+
+        return python.FAMILIES
     from translator.frameworks.torchtitan.models import deepseek_v3, gpt_oss, llama3, llama4, qwen3
 
     modules = (llama3, llama4, qwen3, deepseek_v3, gpt_oss)

@@ -42,6 +42,7 @@ class Family(NamedTuple):
     ``table`` and ``module`` say where its flavors live; ``arguments_class`` and ``nested`` (argument -> class and
     module) how one is built. ``pipeline`` is whether torchtitan can split it into stages, ``context`` the attention
     types with which it runs context parallel. ``unused`` are arguments without influence on the model that is trained.
+    ``positions`` is the argument that bounds the sequence length, where the version refuses longer sequences.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Family(NamedTuple):
     pipeline: bool = True
     context: frozenset[str] = frozenset({"sdpa"})
     wraps_experts: bool = False
+    positions: str = ""
 
     def read(self, arguments: Mapping[str, object]) -> Leaves:
         """The leaves that these arguments mean."""

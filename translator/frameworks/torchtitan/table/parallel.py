@@ -215,9 +215,11 @@ def _write_pipeline(spec: SpecView, sink: Sink) -> None:
     split = spec("parallel.pipeline.layer_split") or _even(spec, degree)
     if schedule is None or split is None:
         return
-    reproduce = stages.reproduce_points if sink.has(stages.SPLIT_POINTS) else stages.reproduce
     try:
-        options = reproduce(split, schedule, degree)
+        if sink.has(stages.SPLIT_POINTS):
+            options = stages.reproduce_points(split, schedule, degree)
+        else:
+            options = stages.reproduce(split, schedule, degree, stages.head(sink.version))
     except stages.SplitError as refusal:
         for leaf in ("layer_split", "stages_per_rank", "schedule"):
             sink.short(f"parallel.pipeline.{leaf}", Entry.UNSUPPORTED, f"{refusal} ({refusal.source})")

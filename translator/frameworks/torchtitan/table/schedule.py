@@ -30,7 +30,7 @@ FIELDS = (
 
 
 def _read(native: NativeView) -> Mapping[str, Any]:
-    lr, factor = native("optimizer.lr"), native(f"{_S}min_lr_factor") or 0.0
+    lr, factor = native("optimizer.lr", native(addresses.PEAK_LR)), native(f"{_S}min_lr_factor") or 0.0
     warmup, decay, stable = (
         native(address) for address in (addresses.WARMUP_STEPS, addresses.DECAY_STEPS, addresses.STABLE_STEPS)
     )

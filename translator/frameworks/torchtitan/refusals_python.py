@@ -1,0 +1,153 @@
+"""Configurations that torchtitan 0.3.0 itself refuses; one function per topic.
+
+What both syntaxes refuse alike has the code of `refusals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from translator.frameworks.torchtitan import addresses as at
+from translator.frameworks.torchtitan import groups, model_names, refusals
+from translator.frameworks.torchtitan.state import State
+
+_P = "parallelism."
+_T = "training."
+GRAPHS = f"{_T}disable_cuda_graphs"
+COMM = "model_spec.moe_comm_backend"
+BACKENDS = ("flex", "flex_flash", "varlen")
+
+
+def check(state: State) -> None:
+    """Add a finding for everything that the real code would refuse, as far as the options tell."""
+    for topic in (
+        refusals.check_degrees,
+        _experts,
+        refusals.check_batch,
+        _sequence,
+        _attention,
+        _graphs,
+        _compile,
+        _loss,
+        _optimizer,
+        _checkpoint,
+        refusals.check_heads,
+    ):
+        topic(state)
+
+
+def _experts(state: State) -> None:
+    expert, tensor = (state.number(f"{_P}{axis}_parallel_degree", 1) for axis in ("expert", "tensor"))
+    ranks = state.number(f"{_P}data_parallel_shard_degree") * state.number(f"{_P}context_parallel_degree", 1) * tensor
+    if ranks > 0 and expert > 0 and ranks % expert:
+        message = f"expert {expert} does not divide shard * context * tensor = {ranks}"
+        state.say("S153", message, f"{_P}expert_parallel_degree")
+    backend = state.text(COMM)
+    if backend and backend != "standard" and state.get(f"{at.MODEL}moe.experts") and expert == 1:
+        message = f"{backend} needs an expert degree above 1 (models/common/token_dispatcher.py:1238)"
+        state.say("S191", message, COMM)
+    converters = state.get("model_spec.converters")
+    names = (
+        {str(item.get("class")) for item in converters or [] if isinstance(item, Mapping)}
+        if isinstance(converters, list)
+        else set()
+    )
+    if backend in {"deepep", "minimal_async_ep"} and any("GroupedExperts" in name for name in names):
+        message = f"quantised experts need padding, which {backend} has not (components/quantization/utils.py:60)"
+        state.say("S191", message, "model_spec.converters")
+
+
+def _sequence(state: State) -> None:
+    length, divisor = state.number(f"{_T}seq_len"), state.number(at.SEQ_LEN_DIVISOR)
+    if divisor > 0 and length % divisor:
+        message = f"seq_len {length} does not divide by {divisor} (tensor under sequence parallelism, 2 * context)"
+        state.say("S182", message, f"{_T}seq_len")
+    longest = state.number(f"{at.MODEL}max_positions")
+    if longest and length > longest:
+        message = f"seq_len {length} exceeds the {longest} positions of {state.text(f'{at.MODEL}name')}"
+        state.say("S181", message, f"{_T}seq_len", "a model with longer positions, or a shorter sequence")
+
+
+def _attention(state: State) -> None:
+    backend = state.text("model_spec.attn_backend")
+    if backend and backend not in BACKENDS:
+        message = f"there is no attention backend {backend!r} (models/common/config_utils.py:95)"
+        state.say("S189", message, "model_spec.attn_backend", " or ".join(BACKENDS))
+    kernel, family = state.get(f"{at.MODEL}attention_kernel"), state.family
+    contextual = state.number(f"{_P}context_parallel_degree", 1) > 1
+    if contextual and family is not None and kernel is not None and kernel not in family.context:
+        message = f"{kernel} attention does not run context parallel (distributed/full_dtensor.py:44)"
+        state.say("S172", message, f"{_P}context_parallel_degree", 'attn_backend="flex"')
+    if state.number(f"{_P}pipeline_parallel_degree", 1) > 1 and state.get(f"{at.MODEL}tied_embeddings"):
+        message = "tied embeddings cannot be split into stages (models/common/decoder.py:138)"
+        state.say("S173", message, f"{_P}pipeline_parallel_degree")
+
+
+def _graphs(state: State) -> None:
+    if state.get(GRAPHS):
+        return
+    if state.number(f"{_P}pipeline_parallel_degree", 1) > 1:
+        state.say("S183", "CUDA graphs do not run pipelined (trainer.py:183)", GRAPHS, f"{GRAPHS} = True")
+        return
+    sparse = bool(state.get(f"{at.MODEL}moe.experts"))
+    # HybridEP may be captured too, with a capacity factor, which is no fact of the configuration here.
+    synchronous = state.text(COMM) in {"", "standard", "deepep"}
+    if sparse and synchronous and state.number(f"{_P}expert_parallel_degree", 1) > 1:
+        message = "CUDA graphs need expert parallelism without host synchronisation (trainer.py:203)"
+        state.say("S183", message, GRAPHS, f"{GRAPHS} = True")
+
+
+def _compile(state: State) -> None:
+    compiled = bool(state.get("compile.enable")) and "model" in state.names("compile.components")
+    if state.get("compile.enable_async_tensor_parallel") and not compiled:
+        message = "asynchronous tensor parallelism needs a compiled model (config/configs.py:304)"
+        state.say("S166", message, "compile.enable_async_tensor_parallel")
+    if state.text("activation_checkpoint") == "MemoryBudgetAC" and not compiled:
+        state.say("S167", "a memory budget needs a compiled model (trainer.py:169)", "activation_checkpoint")
+
+
+def _loss(state: State) -> None:
+    if state.text("loss") == "BaseLoss":
+        state.say("S187", "no loss is set, and the default one is abstract (trainer.py:118)", "loss")
+    chunks = state.number("loss.num_chunks")
+    local = state.number(f"{_T}seq_len") // max(1, state.number(f"{_P}context_parallel_degree", 1))
+    if state.text("loss") == "ChunkedLossWrapper" and (chunks < 1 or local % chunks):
+        message = f"{local} tokens of a sequence do not divide into {chunks} chunks (components/loss.py:681)"
+        state.say("S184", message, "loss.num_chunks")
+
+
+def _optimizer(state: State) -> None:
+    found = state.get("optimizer.param_groups")
+    stated = [group for group in found if isinstance(group, Mapping)] if isinstance(found, list) else []
+    if not stated:
+        message = "no parameter groups, so no parameter is trained (components/optimizer/optimizer.py:230)"
+        state.say("S188", message, "optimizer.param_groups")
+        return
+    for group in stated:
+        if group.get("optimizer_name") not in groups.NAMES:
+            message = f"there is no optimizer {group.get('optimizer_name')!r} (components/optimizer/optimizer.py:140)"
+            state.say("S169", message, "optimizer.param_groups", "AdamW, Adam or DistMuon")
+    if not isinstance(state.get(f"{at.MODEL}layers"), int):
+        return
+    names = model_names.parameters(lambda leaf: state.get(f"{at.MODEL}{leaf}"))
+    parts = state.get(at.LAYER_SPLIT) if state.number(f"{_P}pipeline_parallel_degree", 1) > 1 else None
+    for pattern, part in groups.unmatched(stated, names, parts if isinstance(parts, list) else None):
+        where = "the model" if part is None else f"stage {part}"
+        message = f"the pattern {pattern!r} matches nothing in {where} (components/optimizer/optimizer.py:203)"
+        state.say("S188", message, "optimizer.param_groups")
+
+
+def _checkpoint(state: State) -> None:
+    if state.get("checkpoint.keep_latest_k") == 1:
+        state.say("S170", "a single checkpoint cannot be kept", "checkpoint.keep_latest_k", "2, or 0 for all")
+    path = state.text("checkpoint.initial_load_path")
+    if path and not path.strip().startswith("/") and "://" not in path:
+        message = f"{path!r} is no absolute path and no address (components/checkpointer/base.py:295)"
+        state.say("S190", message, "checkpoint.initial_load_path")
+    model_only = state.get("checkpoint.initial_load_model_only")
+    if state.get("checkpoint.initial_load_in_hf") and not model_only:
+        message = "Hugging Face weights hold the model only (components/checkpointer/base.py:299)"
+        state.say("S190", message, "checkpoint.initial_load_in_hf")
+    if state.get("checkpoint.last_save_in_hf") and not state.get("checkpoint.last_save_model_only"):
+        message = "Hugging Face weights hold the model only (components/checkpointer/base.py:306)"
+        state.say("S190", message, "checkpoint.last_save_in_hf")
