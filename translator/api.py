@@ -9,31 +9,35 @@ from translator import frameworks
 from translator.conversion import Conversion
 from translator.conversion import convert as _convert
 from translator.native import Origin
+from translator.printable import one_line
 from translator.reading import LeafOrigin, Reading, ReadOptions, read_native
-from translator.source import Source, load
+from translator.source import Source, hints, load
 
 if TYPE_CHECKING:
     from translator.spec import Spec
+
+SPEC = "spec"  # the neutral spec itself, as a source and as a target
 
 
 def read(source: str | Source, *, framework: str | None = None, options: ReadOptions | None = None) -> Reading:
     """Read a configuration file (or a `Source`) as a spec.
 
-    ``framework`` is ``name`` or ``name@version``; without it the text decides. Raises SourceError when the text
-    cannot be read, UsageError for an unknown framework or version.
+    ``framework`` is ``name`` or ``name@version``, or ``spec``; without it the text decides. Findings that a comment
+    ``# ttx: ignore=CODE`` names are left out. Raises SourceError when the text cannot be read, UsageError for an
+    unknown framework or version.
     """
     from translator.spec_file import is_spec, read_spec
 
     options = options or ReadOptions()
+    known = frameworks.resolve(framework) if framework not in (None, SPEC) else None
     text = load(source) if isinstance(source, str) else source
-    if framework == "spec" or (framework is None and is_spec(text)):
+    if framework == SPEC or (framework is None and is_spec(text)):
         return read_spec([text], options.overrides)
-    if framework is None:
-        chosen, version = frameworks.detect(text), None
-    else:
-        chosen, version = frameworks.resolve(framework)
+    chosen, version = known or (frameworks.detect(text), None)
     native = chosen.parse(text, version or chosen.guess_version(text), options)
     reading = read_native(native, chosen.table(native.version))
+    ignored = {code for codes in hints(text.text).get("ignore", ()) for code in codes.split(",")}
+    reading.findings = [finding for finding in reading.findings if finding.code not in ignored]
     return override(reading, options.overrides)
 
 
@@ -41,16 +45,12 @@ def override(reading: Reading, overrides: Mapping[str, Any]) -> Reading:
     """Set leaves by hand. Raises UsageError for an unknown leaf."""
     if not overrides:
         return reading
-    from translator.errors import UsageError
-    from translator.names import nearest
     from translator.spec import leaves
+    from translator.spec_file import unknown_field
 
     for leaf, value in overrides.items():
         if leaf not in leaves():
-            near = nearest(leaf, leaves())
-            raise UsageError(
-                f"the spec has no field {leaf!r}", fix=f"nearest: {', '.join(near)}" if near else "see: ttx fields"
-            )
+            raise unknown_field(leaf)
         reading.flat[leaf] = value
         reading.origins[leaf] = LeafOrigin(Origin.EXPLICIT, f"{leaf}={value}")
     return reading
@@ -59,12 +59,16 @@ def override(reading: Reading, overrides: Mapping[str, Any]) -> Reading:
 def convert(
     source: str | Source | Reading, to: str, *, framework: str | None = None, options: ReadOptions | None = None
 ) -> Conversion:
-    """Convert a source to ``to`` (``name`` or ``name@version``). Raises SourceError and UsageError."""
-    target, version = frameworks.resolve(to)
+    """Convert a source to ``to`` (``name`` or ``name@version``, or ``spec``). Raises SourceError and UsageError."""
+    target, version = (None, None) if to in (SPEC, "spec.yaml") else frameworks.resolve(to)
     reading = source if isinstance(source, Reading) else read(source, framework=framework, options=options)
+    if target is None:
+        from translator.to_spec import to_spec
+
+        return to_spec(reading)
     name = source if isinstance(source, str) else source.name if isinstance(source, Source) else reading.framework
     title = "spec" if reading.native is None else f"{frameworks.get(reading.framework).title} {reading.version}"
-    return _convert(reading, target, version or target.default_version, name, title)
+    return _convert(reading, target, version or target.default_version, one_line(name), title)
 
 
 def write(spec: Spec | Reading, to: str) -> Conversion:

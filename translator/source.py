@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from translator.errors import SourceError
 
-MAX_SOURCE_BYTES = 16 * 1024 * 1024
+MAX_SOURCE_BYTES = 4 * 1024 * 1024
+HINT = "# ttx:"
+# Where a shell puts the pipe of <(command); a named pipe elsewhere may never have a writer.
+_PIPES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +37,34 @@ class Source:
             if not target.is_file() or not target.is_relative_to(root):
                 return None
             return load(str(target)).text
-        except (OSError, RuntimeError, SourceError):
+        except (OSError, RuntimeError, ValueError, SourceError):
             return None
 
 
 def load(name: str) -> Source:
     """Read a file, or standard input for ``-``. Raises SourceError on anything that is no text of bounded size."""
     if name == "-":
-        data = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+        if sys.stdin is None:
+            raise SourceError("standard input is closed")
+        try:
+            data = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+        except OSError as error:
+            raise SourceError(f"cannot read standard input: {error.strerror}") from None
         return Source("<stdin>", decode(data, "<stdin>"))
-    path = Path(name)
     try:
-        if path.is_dir():
+        mode = os.stat(name).st_mode
+        if stat.S_ISDIR(mode):
             raise SourceError(f"{name} is a folder, not a configuration file")
-        if not path.is_file():
-            raise SourceError(f"no such file: {name}")
-        with path.open("rb") as stream:
+        if not (stat.S_ISREG(mode) or (stat.S_ISFIFO(mode) and name.startswith(_PIPES))):
+            raise SourceError(f"{name} is no regular file", fix="pipe it in, and name - as the source")
+        with open(name, "rb") as stream:
             data = stream.read(MAX_SOURCE_BYTES + 1)
+    except FileNotFoundError:
+        raise SourceError(f"no such file: {name}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise SourceError(f"cannot read {name!r}: {reason}") from None
-    return Source(name, decode(data, name), path.parent)
+        raise SourceError(f"cannot read {name}: {reason}") from None
+    return Source(name, decode(data, name), Path(name).parent)
 
 
 def decode(data: bytes, name: str) -> str:
@@ -70,3 +82,17 @@ def decode(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SourceError(f"{name} is not UTF-8 text (line {line})") from None
+
+
+def hints(text: str) -> dict[str, list[str]]:
+    """What comments of the form ``# ttx: key=value ...`` say: the values by key, in order."""
+    found: dict[str, list[str]] = {}
+    at = text.find(HINT)
+    while at >= 0:
+        end = text.find("\n", at)
+        for word in text[at + len(HINT) : end if end >= 0 else len(text)].split():
+            key, equals, value = word.partition("=")
+            if equals and value:
+                found.setdefault(key, []).append(value)
+        at = text.find(HINT, at + len(HINT))
+    return found

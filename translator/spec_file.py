@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from translator.errors import SourceError
+from translator.errors import SourceError, UsageError
 from translator.native import Origin
 from translator.reading import LeafOrigin, Reading
 from translator.source import Source
@@ -15,7 +16,11 @@ from translator.spec import leaves
 if TYPE_CHECKING:
     from translator.spec import Spec
 
+VERSION = "1"
 MAX_SPEC_BYTES = 1024 * 1024
+MAX_DEPTH = 20
+# What all ${...} of a spec may grow to, in characters and items.
+MAX_RESOLVED = 200_000
 
 
 @cache
@@ -26,55 +31,146 @@ def sections() -> frozenset[str]:
 
 def is_spec(source: Source) -> bool:
     """Whether the text is a spec: YAML whose top level names sections of the spec and nothing else; cheap."""
-    if not source.name.endswith((".yaml", ".yml")) or len(source.text) > MAX_SPEC_BYTES:
+    if not source.name.endswith((".yaml", ".yml", "<stdin>")) or len(source.text) > MAX_SPEC_BYTES:
         return False
-    keys = [line.partition(":")[0] for line in source.text.splitlines() if line[:1].isalpha() and ":" in line]
+    lines = source.text.splitlines()
+    keys = [line.partition(":")[0] for line in lines if line[:1].isalpha()]
     return bool(keys) and all(key in sections() for key in keys)
 
 
 def read_spec(sources: Sequence[Source], overrides: Mapping[str, Any]) -> Reading:
     """Merge spec files from left to right with OmegaConf, resolve ``${...}``, apply overrides.
 
-    Raises SourceError with the file and, for a syntax error, the line.
+    Raises SourceError with the file and, for a syntax error, the line; UsageError for an override of no field.
     """
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    for leaf in overrides:
+        if leaf not in leaves() and not leaf.startswith("extras."):
+            raise unknown_field(leaf)
     merged: Any = OmegaConf.create()
+    name = "the spec"
     try:
         for source in sources:
-            if len(source.text) > MAX_SPEC_BYTES:
-                raise SourceError(f"{source.name} is too large for a spec")
-            _refuse_aliases(source)
-            merged = OmegaConf.merge(merged, OmegaConf.create(source.text))
+            name = source.name
+            _refuse_bombs(source)
+            merged = OmegaConf.merge(merged, _mapping(OmegaConf.create(source.text), name))
         for leaf, value in overrides.items():
             OmegaConf.update(merged, leaf, value, force_add=True)
+        _Interpolations(OmegaConf.to_container(merged, resolve=False)).check()
         tree = OmegaConf.to_container(merged, resolve=True)
     except yaml.YAMLError as error:
         mark: Any = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise SourceError(f"not valid YAML:{line} {getattr(error, 'problem', error)}") from None
-    except (OmegaConfBaseException, AttributeError, RecursionError) as error:
-        raise SourceError(f"not a spec: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from None
-    if not isinstance(tree, dict):
-        raise SourceError("not a spec: the top level is no mapping")
-    return _reading_of_tree(tree)
+        line = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise SourceError(f"{name}{line}: not valid YAML: {getattr(error, 'problem', error)}") from None
+    except (OmegaConfBaseException, AttributeError, TypeError, ValueError, RecursionError) as error:
+        said = str(error).splitlines()
+        raise SourceError(f"{name} is no spec: {said[0] if said else type(error).__name__}") from None
+    assert isinstance(tree, dict)
+    return _reading_of_tree(tree, name)
 
 
-def _refuse_aliases(source: Source) -> None:
+def unknown_field(leaf: str) -> UsageError:
+    """The error for a field that the spec does not have, with the nearest names."""
+    from translator.names import nearest
+
+    near = nearest(leaf, leaves())
+    return UsageError(
+        f"the spec has no field {leaf!r}", fix=f"nearest: {', '.join(near)}" if near else "see: ttx fields"
+    )
+
+
+def _mapping(tree: Any, name: str) -> Any:
+    from omegaconf import DictConfig
+
+    if not isinstance(tree, DictConfig):
+        raise SourceError(f"{name} is no spec: the top level is no mapping")
+    return tree
+
+
+def _refuse_bombs(source: Source) -> None:
     """Aliases multiply (a few lines can stand for billions of nodes), and a spec has ``${...}`` instead."""
     import yaml
 
+    if len(source.text) > MAX_SPEC_BYTES:
+        raise SourceError(f"{source.name} is too large for a spec")
+    depth = 0
     for event in yaml.parse(source.text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.AliasEvent):
-            line = event.start_mark.line + 1 if event.start_mark else 0
-            raise SourceError(
-                f"{source.name} line {line}: YAML aliases are not read in a spec", fix="use ${path} instead"
-            )
+            raise SourceError(f"{source.name}:{line}: YAML aliases are not read in a spec", fix="use ${path} instead")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise SourceError(f"{source.name}:{line}: nested too deeply for a spec")
 
 
-def _reading_of_tree(tree: dict[Any, Any]) -> Reading:
+class _Interpolations:
+    """Sees that resolving all ``${...}`` of a tree ends, stays small, and only refers to the tree."""
+
+    def __init__(self, tree: Any) -> None:
+        self._tree = tree
+        self._size: dict[tuple[str, ...], int] = {}
+        self._open: set[tuple[str, ...]] = set()
+
+    def check(self) -> None:
+        """Raises SourceError when one is no plain path, refers to itself, or the whole grows too large."""
+        self._measure(self._tree, ())
+
+    def _measure(self, node: Any, path: tuple[str, ...]) -> int:
+        if path in self._size:
+            return self._size[path]
+        if path in self._open:
+            raise SourceError(f"${{...}} at {'.'.join(path)} refers to itself")
+        self._open.add(path)
+        if isinstance(node, dict | list):
+            items = node.items() if isinstance(node, dict) else enumerate(node)
+            size = 1 + sum(self._measure(value, (*path, str(key))) for key, value in items)
+        elif isinstance(node, str):
+            size = len(node) + sum(self._measure(*self._target(name, path)) for name in _names(node))
+        else:
+            size = 1
+        if size > MAX_RESOLVED:
+            raise SourceError("the ${...} of the spec grow too large")
+        self._open.discard(path)
+        self._size[path] = size
+        return size
+
+    def _target(self, name: str, path: tuple[str, ...]) -> tuple[Any, tuple[str, ...]]:
+        """The node that a path names; an absent one counts nothing, OmegaConf reports it."""
+        bare = name.lstrip(".")
+        ups = len(name) - len(bare)
+        start = path[: max(len(path) - ups, 0)] if ups else ()
+        parts = [part for part in bare.replace("[", ".").replace("]", "").split(".") if part]
+        node, found = self._tree, (*start, *parts)
+        for part in found:
+            if isinstance(node, dict) and part in node:
+                node = node[part]
+            elif isinstance(node, list) and part.isdecimal() and int(part) < len(node):
+                node = node[int(part)]
+            else:
+                return None, ("", name)
+        return node, found
+
+
+def _names(text: str) -> Iterator[str]:
+    at = text.find("${")
+    while at >= 0:
+        before = text[:at]
+        if (len(before) - len(before.rstrip("\\"))) % 2:  # \${ is the text ${ itself
+            at = text.find("${", at + 2)
+            continue
+        end = text.find("}", at)
+        name = text[at + 2 : end] if end >= 0 else text[at + 2 :]
+        if ":" in name or "$" in name:
+            # ${oc.env:NAME} and its like would let a file ask for more than itself.
+            raise SourceError(f"${{{name}}}: only ${{section.field}} is read in a spec")
+        yield name.strip()
+        at = text.find("${", at + 2)
+
+
+def _reading_of_tree(tree: dict[Any, Any], name: str) -> Reading:
     from pydantic import ValidationError
 
     from translator.names import nearest
@@ -86,8 +182,9 @@ def _reading_of_tree(tree: dict[Any, Any]) -> Reading:
         first = error.errors()[0]
         path = ".".join(str(part) for part in first["loc"])
         near = nearest(path, leaves()) if first["type"] == "extra_forbidden" else []
+        said = "no field of the spec" if first["type"] == "extra_forbidden" else first["msg"]
         raise SourceError(
-            f"{path}: {first['msg']}", fix=f"nearest: {', '.join(near)}" if near else "see: ttx fields"
+            f"{name}: {path}: {said}", fix=f"nearest: {', '.join(near)}" if near else "see: ttx fields"
         ) from None
     return reading_of(spec)
 
@@ -98,7 +195,7 @@ def reading_of(spec: Spec) -> Reading:
 
     flat = flatten(spec)
     origins = {leaf: LeafOrigin(Origin.EXPLICIT, leaf) for leaf, value in flat.items() if value is not None}
-    return Reading("spec", "1", flat, origins, extras=dict(spec.extras))
+    return Reading("spec", VERSION, flat, origins, extras=dict(spec.extras))
 
 
 def to_yaml(reading: Reading) -> str:
@@ -107,7 +204,36 @@ def to_yaml(reading: Reading) -> str:
 
     from translator.spec import nest
 
+    class Dumper(yaml.SafeDumper):
+        """Plain YAML; words that OmegaConf would take for numbers are quoted, tuples are lists."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+        style = '"' if not value.isprintable() else "'" if _like_a_number(value) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    Dumper.add_representer(tuple, lambda dumper, value: dumper.represent_list(value))
+    Dumper.add_multi_representer(object, lambda dumper, value: text(dumper, str(value)))
     tree: dict[str, Any] = nest(reading.flat)
     if reading.extras:
         tree["extras"] = reading.extras
-    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(_literal(tree), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _like_a_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _literal(value: Any) -> Any:
+    """The value with every ``${`` escaped, so that reading the file gives it back as it stands."""
+    if isinstance(value, dict):
+        return {key: _literal(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_literal(item) for item in value]
+    if isinstance(value, str) and "${" in value:
+        return re.sub(r"(\\*)\$\{", r"\1\1\\${", value)
+    return value

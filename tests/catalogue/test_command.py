@@ -112,7 +112,7 @@ def test_history_is_regenerated(capsys: pytest.CaptureFixture[str]) -> None:
         (("show", "unheard-of@1.2.3"), UsageError),
         (("diff", "megatron", "0.18.0", "nonsense"), UsageError),
         (("history", "unheard-of"), UsageError),
-        (("history", "megatron", "-o", "/nonexistent/file"), UsageError),
+        (("history", "megatron", "-o", "/dev/null/file"), UsageError),
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[str, ...], kind: type[TtxError]) -> None:

@@ -6,15 +6,14 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from translator.cli.common import Subparsers, print_json, print_table
 from translator.errors import UsageError
 
 if TYPE_CHECKING:
     from translator.catalogue.compare import CatalogueDiff
     from translator.catalogue.model import Entry
-
-Subparsers = Any
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -84,10 +83,9 @@ def _emit(text: str, output: str | None) -> None:
     if output is None:
         sys.stdout.write(text)
         return
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}") from error
+    from translator.cli.files import write_files
+
+    write_files({Path(output): text}, force=True)
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -106,9 +104,9 @@ def _show(args: argparse.Namespace) -> int:
         )
     if args.format == "json":
         rows = [encode_entry(entry) for entry in found]
-        print(json.dumps({"schema_version": 1, "framework": name, "version": catalogue.version, "options": rows}))
+        print_json({"schema_version": 1, "framework": name, "version": catalogue.version, "options": rows})
         return 0
-    _table(("option", "kind", "default", "choices", "stored as"), [_cells(entry) for entry in found])
+    print_table(("option", "kind", "default", "choices", "stored as"), [_cells(entry) for entry in found])
     return 0
 
 
@@ -140,31 +138,15 @@ def _cells(entry: Entry) -> tuple[str, ...]:
     return option, f"{entry.type_name}{several}", default, choices, stored
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """A table on a terminal, tab-separated lines otherwise."""
-    if not sys.stdout.isatty():
-        for row in rows:
-            print("\t".join(row))
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*head)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console().print(table)
-
-
 def _diff(args: argparse.Namespace) -> int:
     from translator.catalogue.compare import diff
     from translator.catalogue.model import load
 
     found = diff(load(args.framework, args.old), load(args.framework, args.new))
     if args.format == "json":
-        print(json.dumps(found.as_dict()))
+        print_json(found.as_dict())
     else:
-        _table(("change", "option", "old", "new"), _diff_rows(found))
+        print_table(("change", "option", "old", "new"), _diff_rows(found))
     return 0
 
 

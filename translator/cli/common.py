@@ -1,53 +1,67 @@
-"""What several commands share: source options, overrides, output files."""
+"""What several commands share: source options, overrides, output for people and for programs."""
 
 from __future__ import annotations
 
 import argparse
-import os
+import math
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from translator.errors import UsageError
 from translator.findings import Finding, Level
+from translator.printable import one_line, say
 from translator.reading import ReadOptions
+
+Subparsers = Any  # argparse has no public name for it
 
 
 def add_source_options(parser: argparse.ArgumentParser) -> None:
     """Options that say how the source is to be read."""
-    parser.add_argument("source", metavar="SRC", help="the configuration; - reads standard input")
     parser.add_argument(
-        "overrides", nargs="*", metavar="FIELD=VALUE", help="fields of the spec set by hand (see ttx fields)"
+        "source", metavar="SRC", help="launch script, argument text, TOML or spec file; - reads standard input"
     )
     parser.add_argument(
-        "--from", dest="framework", metavar="FW[@V]", help="framework and version of the source; else the text decides"
+        "overrides",
+        nargs="*",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="fields of the spec set by hand (ttx fields lists them)",
     )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a variable that the launch script is given"
+    group = parser.add_argument_group("reading the source")
+    group.add_argument(
+        "--from",
+        dest="framework",
+        metavar="FW[@V]",
+        help="framework and version of the source, such as megatron@0.16.0, or spec; else the text decides",
     )
-    parser.add_argument(
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an environment variable that the launch script is given; may be repeated",
+    )
+    group.add_argument(
         "--arg",
         action="append",
         default=[],
         metavar="WORD",
-        help="a positional argument of the launch script, in order",
+        help="a positional argument of the launch script; may be repeated, in order",
     )
-    parser.add_argument(
-        "--args", default=None, metavar='"WORDS"', help="all positional arguments of the launch script in one string"
-    )
-    parser.add_argument("--launch", type=int, metavar="N", help="which launch of the script, from 1")
-    parser.add_argument("--world-size", type=int, metavar="N", help="ranks of the run, where the source does not tell")
+    group.add_argument("--args", metavar='"WORDS"', help="positional arguments of the launch script in one string")
+    group.add_argument("--launch", type=int, metavar="N", help="which launch of the script, counted from 1")
+    group.add_argument("--world-size", type=int, metavar="N", help="number of ranks, where the source does not tell")
 
 
 def read_options(parsed: argparse.Namespace) -> ReadOptions:
     """The options as the reader takes them. Raises UsageError on a malformed one."""
-    if parsed.world_size is not None and parsed.world_size < 1:
-        raise UsageError("--world-size must be 1 or more")
+    for name, value in (("--world-size", parsed.world_size), ("--launch", parsed.launch)):
+        if value is not None and not 1 <= value < 2**31:
+            raise UsageError(f"{name} must be 1 or more")
     return ReadOptions(
-        variables=dict(_pair(text, "--set") for text in parsed.set),
+        variables=dict(_variable(text) for text in parsed.set),
         positional=(*_split(parsed.args), *parsed.arg),
         launch=parsed.launch,
         world_size=parsed.world_size,
@@ -66,6 +80,13 @@ def _split(text: str | None) -> list[str]:
         raise UsageError(f"--args: {error}") from None
 
 
+def _variable(text: str) -> tuple[str, str]:
+    name, value = _pair(text, "--set")
+    if not (name.isascii() and name.isidentifier()):
+        raise UsageError(f"--set: {name!r} is no name of a shell variable")
+    return name, value
+
+
 def _pair(text: str, what: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
@@ -75,73 +96,68 @@ def _pair(text: str, what: str) -> tuple[str, str]:
 
 def overrides(texts: Sequence[str]) -> dict[str, Any]:
     """``field=value`` words; values are read as YAML (numbers, booleans, lists). Raises UsageError."""
-    if not texts:
-        return {}
-    import yaml
-
     found: dict[str, Any] = {}
     for text in texts:
+        if "=" not in text:
+            raise UsageError(f"{text!r} is no FIELD=VALUE", fix="one source at a time; ttx render merges spec files")
         name, value = _pair(text, "an override")
-        try:
-            found[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            found[name] = value
-        if isinstance(found[name], str):
-            # YAML takes 3e-4 for a word; a learning rate is none.
-            with suppress(ValueError):
-                found[name] = float(value)
+        found[name] = _value(value)
     return found
 
 
-def write_files(files: Mapping[Path, str], *, force: bool) -> None:
-    """Write all files or none: each goes to a temporary file beside its place and is moved in when all are there.
+def _value(text: str) -> Any:
+    import yaml
 
-    Raises UsageError when a file exists (without ``force``) or cannot be written.
-    """
-    for path in files:
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder")
-        if path.exists() and not force:
-            raise UsageError(f"{path} exists", fix="overwrite it with --force")
-    staged: list[tuple[str, Path]] = []
     try:
-        for path, text in files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            staged.append((temporary, path))
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-            mode = 0o777 if path.suffix == ".sh" else 0o666
-            os.chmod(temporary, mode & ~_umask())
-        while staged:
-            temporary, path = staged[0]
-            os.replace(temporary, path)
-            staged.pop(0)
-    except OSError as error:
-        raise UsageError(f"cannot write {error.filename or ''}: {error.strerror}") from None
-    finally:
-        for temporary, _ in staged:
-            with suppress(OSError):
-                os.unlink(temporary)
+        # No aliases: a few words could stand for billions of items.
+        value = text if "&" in text or "*" in text or len(text) > 10_000 else yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        value = text
+    if isinstance(value, str):
+        # YAML takes 3e-4 for a word; a learning rate is none.
+        with suppress(ValueError):
+            return float(text)
+    return value if isinstance(value, int | float | str | list | dict) or value is None else text
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
-def print_findings(findings: Sequence[Finding], *, notes: bool = True) -> None:
+def print_findings(findings: Sequence[Finding]) -> None:
     """Findings on standard error, errors first."""
     order = {Level.ERROR: 0, Level.WARNING: 1, Level.NOTE: 2}
     for finding in sorted(findings, key=lambda finding: order[finding.level]):
-        if notes or finding.level is not Level.NOTE:
-            print(finding.as_text(), file=sys.stderr)
+        say(finding.as_text())
+
+
+def json_text(document: object) -> str:
+    """One JSON document; infinities and other non-numbers become text, since JSON has none."""
+    import json
+
+    return json.dumps(_finite(document), indent=1, default=str, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def print_json(document: object) -> None:
     """One JSON document on standard output."""
-    import json
+    sys.stdout.write(json_text(document))
 
-    json.dump(document, sys.stdout, indent=1, default=str, ensure_ascii=False)
-    sys.stdout.write("\n")
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table on a terminal, tab-separated lines otherwise."""
+    if not sys.stdout.isatty():
+        for row in rows:
+            print("\t".join(map(one_line, row)))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*head, box=None, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    Console().print(table)

@@ -7,21 +7,38 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from translator.cli.common import add_source_options, print_findings, print_json, read_options, write_files
+from translator.cli.common import Subparsers, add_source_options, print_json, read_options
 
 if TYPE_CHECKING:
     from translator.conversion import Conversion
-    from translator.ledger import LedgerLine
+
+DESCRIPTION = """\
+Reads SRC, writes it for another framework or version, reads the result back to prove it, and says what became of
+every option. The result goes to standard output or -o, what there is to say to standard error. Nothing of SRC is run.
+"""
+EPILOG = """\
+exit code:
+  0  nothing that touches training was lost
+  1  something was approximated, has no counterpart or needs your answer (--on-loss changes this)
+  2  the source cannot be read, or the call is wrong
+
+examples:
+  ttx convert train.sh --to torchtitan -o out/
+  ttx convert train.sh --to torchtitan@0.1.0 --set NNODES=4 --args "70b --fp8"
+  ttx convert train.toml --to megatron batch.global_batch=1024 -o train.sh
+  ttx convert train.sh --to spec > spec.yaml
+  ttx convert old.sh --from megatron@0.12.0 --to megatron@0.19.0 --ledger all
+"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "convert",
         help="translate a configuration",
-        description="Reads SRC, writes it for another framework or version, reads the result back to prove it, and says what "
-        "became of every option. Exit code: 0 when nothing that touches training was lost, 1 when something was, 2 when the "
-        "source cannot be read or the call is wrong.",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     add_source_options(parser)
@@ -30,30 +47,37 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def add_target_options(parser: argparse.ArgumentParser) -> None:
     """Options that say what is written, where, and what a loss means."""
-    parser.add_argument(
-        "--to", required=True, metavar="FW[@V]", help="target framework and version, such as torchtitan@0.2.2"
+    group = parser.add_argument_group("writing the result")
+    group.add_argument(
+        "--to",
+        required=True,
+        metavar="FW[@V]",
+        help="target framework and version: megatron, torchtitan, torchtitan@0.1.0 ..., or spec for the neutral spec",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="PATH", help="file or folder to write; without it the result goes to standard output"
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="a file (a name with a suffix) for the configuration, or a folder for all files of the result",
     )
-    parser.add_argument("--force", action="store_true", help="overwrite existing files")
-    parser.add_argument(
+    group.add_argument("--force", action="store_true", help="overwrite existing files")
+    group.add_argument(
         "--on-loss",
         choices=("ignore", "warn", "error"),
         default="warn",
-        help="what a loss that touches training means: nothing, exit code 1 (default), or no output at all",
+        help="what a loss that touches training means: nothing, exit code 1 (default), or no output and exit code 1",
     )
-    parser.add_argument(
+    group.add_argument(
         "--ledger",
         choices=("losses", "all", "none"),
         default="losses",
-        help="which ledger lines to print on standard error",
+        help="which ledger lines are printed (default: losses)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--format",
         choices=("text", "json"),
         default="text",
-        help="json prints one document with files, ledger and findings",
+        help="json prints one document on standard output: files, ledger, findings, summary",
     )
 
 
@@ -70,9 +94,12 @@ def finish(done: Conversion, parsed: argparse.Namespace) -> int:
     if not refused:
         _deliver(done, parsed)
     if parsed.format == "json":
-        print_json(done.as_dict())
+        document = done.as_dict()
+        print_json({**document, "files": {}} if refused else document)
     else:
-        _tell(done, parsed, refused=refused)
+        from translator.cli.summary import tell
+
+        tell(done, ledger=parsed.ledger, refused=refused, to_folder=parsed.output is not None)
     return 1 if done.alters_training and parsed.on_loss != "ignore" else 0
 
 
@@ -82,43 +109,11 @@ def _deliver(done: Conversion, parsed: argparse.Namespace) -> None:
         if parsed.format == "text":
             sys.stdout.write(rendered.files[rendered.main])
         return
+    from translator.cli.files import write_files
+
     target = Path(parsed.output)
-    if target.suffix and not target.is_dir():
+    if target.is_dir() or parsed.output.endswith("/") or not (target.suffix or target.exists()):
+        write_files({target / name: text for name, text in rendered.files.items()}, force=parsed.force)
+    else:
         beside = {target.parent / name: text for name, text in rendered.files.items() if name.endswith(".py")}
         write_files({target: rendered.files[rendered.main], **beside}, force=parsed.force)
-    else:
-        write_files({target / name: text for name, text in rendered.files.items()}, force=parsed.force)
-
-
-def _tell(done: Conversion, parsed: argparse.Namespace, *, refused: bool) -> None:
-    from translator.ledger import summary
-
-    print_findings(done.findings)
-    counts = ", ".join(f"{count} {name.replace('_', '-')}" for name, count in summary(done.ledger).items() if count)
-    print(
-        f"{done.source.framework} {done.source.version} -> {done.target} {done.version}: {counts or 'nothing stated'}",
-        file=sys.stderr,
-    )
-    shown = (
-        []
-        if parsed.ledger == "none"
-        else done.ledger
-        if parsed.ledger == "all"
-        else [line for line in done.ledger if line.entry.is_loss]
-    )
-    for line in sorted(shown, key=lambda line: -line.touches.weight):
-        print(_line(line), file=sys.stderr)
-    extra = [name for name in done.rendered.files if name != done.rendered.main and name.endswith(".py")]
-    if extra and parsed.output is None:
-        print(f"The result needs {', '.join(extra)} beside it: write a folder with -o DIR.", file=sys.stderr)
-    if refused:
-        print("Nothing was written: something that touches training would be lost (--on-loss error).", file=sys.stderr)
-
-
-def _line(line: LedgerLine) -> str:
-    where = f"{line.where}: " if line.where else ""
-    value = "" if line.where and isinstance(line.value, bool) else str(line.value)
-    value = value if len(value) <= 60 else f"{value[:57]}..."
-    result = f" -> {line.target}" if line.target else ""
-    note = f" ({line.note})" if line.note else ""
-    return f"  {line.entry.value} [{line.touches.value}] {where}{line.option} {value}{result}{note}"

@@ -5,17 +5,30 @@ from __future__ import annotations
 import argparse
 import sys
 
-from translator.cli.common import print_json
+from translator.cli.common import Subparsers, print_json
 from translator.errors import UsageError
+from translator.printable import one_line
+
+_OWN = ("--all", "--format", "--help")
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def prepare(arguments: list[str]) -> list[str]:
+    """Puts an option of a framework behind ``--``, so that it is not taken for one of the command."""
+    if "--" in arguments:
+        return arguments
+    subjects = [
+        word for word in arguments if word.startswith("--") and word.partition("=")[0] not in _OWN and len(word) > 2
+    ]
+    return [*(word for word in arguments if word not in subjects), *(["--", *subjects] if subjects else [])]
+
+
+def add_parser(subparsers: Subparsers) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "explain",
         help="explain a code, a field or an option",
         description="Explains a finding code (R010), a field of the spec (parallel.tensor) or an option of a framework "
-        "(training.seq_len). An option that begins with dashes comes after --, as in: ttx explain -- --recompute-granularity",
+        "(--recompute-granularity, training.seq_len).",
         allow_abbrev=False,
     )
     parser.add_argument("subject", nargs="?", help="code, field or option")
@@ -30,7 +43,14 @@ def run(parsed: argparse.Namespace) -> int:
     codes = all_codes()
     if parsed.all:
         if parsed.format == "json":
-            print_json({code: {"title": title, "documentation": doc} for code, (title, doc) in codes.items()})
+            print_json(
+                {
+                    "schema_version": 1,
+                    "codes": [
+                        {"code": code, "title": title, "documentation": doc} for code, (title, doc) in codes.items()
+                    ],
+                }
+            )
         else:
             for code, (title, doc) in codes.items():
                 print(f"{code}: {title}\n{_indent(doc)}\n")
@@ -41,7 +61,7 @@ def run(parsed: argparse.Namespace) -> int:
     if not found:
         raise UsageError(f"nothing is known of {parsed.subject!r}", fix=_near(parsed.subject, codes))
     if parsed.format == "json":
-        print_json(found)
+        print_json({"schema_version": 1, **found})
     else:
         sys.stdout.write(_text(found))
     return 0
@@ -54,7 +74,7 @@ def _indent(text: str) -> str:
 def _text(found: dict[str, object]) -> str:
     lines = [str(found.pop("subject"))]
     for name, value in found.items():
-        shown = "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+        shown = "\n".join(one_line(line) for line in str(value).splitlines())
         lines.append(f"{name}:\n{_indent(shown)}" if "\n" in shown or len(shown) > 80 else f"{name}: {shown}")
     return "\n".join(lines) + "\n"
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from translator.cli.common import print_json
+from translator.cli.common import Subparsers, print_json, print_table
+from translator.errors import UsageError
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "fields",
         help="list the fields of the spec",
-        description="Lists the fields of the spec with what they touch and the options of each framework that feed them.",
+        description="Lists the fields of the spec with what they touch and the options of each framework that feed "
+        "them: a table on a terminal, tab-separated lines otherwise.",
         allow_abbrev=False,
     )
     parser.add_argument("pattern", nargs="?", default="", help="part of a field, of its description or of an option")
@@ -53,20 +55,31 @@ def rows() -> list[dict[str, object]]:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """List; returns 0, or 1 when nothing fits."""
+    """List; returns 0. Raises UsageError when nothing fits, with the nearest names."""
     wanted = parsed.pattern.lower()
     shown = [row for row in rows() if wanted in str(row).lower()]
+    if not shown:
+        from translator.names import nearest
+        from translator.spec import leaves
+
+        near = nearest(parsed.pattern, leaves())
+        raise UsageError(
+            f"no field matches {parsed.pattern!r}", fix=f"nearest: {', '.join(near)}" if near else "see ttx fields"
+        )
     if parsed.format == "json":
         print_json({"schema_version": 1, "fields": shown})
-        return 0 if shown else 1
-    from rich.console import Console
-    from rich.table import Table
+        return 0
+    print_table(
+        ("field", "touches", "description", "Megatron-LM", "torchtitan"),
+        [
+            (str(row["field"]), str(row["touches"]), str(row["description"]), *_options(row, "megatron", "torchtitan"))
+            for row in shown
+        ],
+    )
+    return 0
 
-    table = Table("field", "touches", "description", "Megatron-LM", "torchtitan", show_lines=False, box=None)
-    for row in shown:
-        options = row["options"]
-        assert isinstance(options, dict)
-        columns = [", ".join(options.get(name, [])) or "-" for name in ("megatron", "torchtitan")]
-        table.add_row(str(row["field"]), str(row["touches"]), str(row["description"]), *columns)
-    Console(soft_wrap=False).print(table)
-    return 0 if shown else 1
+
+def _options(row: dict[str, object], *names: str) -> list[str]:
+    options = row["options"]
+    assert isinstance(options, dict)
+    return [", ".join(options.get(name, [])) or "-" for name in names]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 
 from translator.cli import convert
-from translator.cli.common import overrides
+from translator.cli.common import Subparsers, overrides
+from translator.errors import UsageError
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "render",
         help="write a spec for a framework",
-        description="Merges spec files from left to right, applies FIELD=VALUE, and writes the result for a framework. Output and "
-        "exit codes are those of ttx convert.",
+        description="Merges spec files from left to right, applies FIELD=VALUE, and writes the result for a framework. "
+        "Output and exit codes are those of ttx convert.",
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -31,5 +32,7 @@ def run(parsed: argparse.Namespace) -> int:
 
     names = [word for word in parsed.sources if "=" not in word]
     values = overrides([word for word in parsed.sources if "=" in word])
+    if not names:
+        raise UsageError("no spec file to render", fix="name one before FIELD=VALUE; - reads standard input")
     reading = read_spec([load(name) for name in names], values)
     return convert.finish(convert_source(reading, parsed.to), parsed)

@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from translator import foreign
 from translator.errors import SourceError, UsageError
 from translator.frameworks.base import Framework
 from translator.source import Source
@@ -63,6 +64,9 @@ def resolve(address: str) -> tuple[Framework, str | None]:
 
 def detect(source: Source) -> Framework:
     """The framework whose reader recognises the text. Raises SourceError when none does."""
+    unread = foreign.kind(source)
+    if unread is not None:
+        raise SourceError(f"{source.name} looks like {unread}", fix="name another reader with --from")
     scores = {name: get(name).sniff(source) for name in BUILT_IN}
     best = max(scores, key=lambda name: scores[name])
     if scores[best] < 0.2:

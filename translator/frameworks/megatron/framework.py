@@ -14,7 +14,7 @@ from translator.mapping.table import Table
 from translator.mapping.views import Sink
 from translator.native import Native
 from translator.reading import ReadOptions
-from translator.source import Source
+from translator.source import Source, hints
 
 
 class Megatron:
@@ -31,12 +31,8 @@ class Megatron:
 
     def guess_version(self, source: Source) -> str:
         """The version that a hint in the text names, else the default: flags alone do not tell."""
-        hint = source.text.find("# ttx: version=")
-        if hint >= 0:
-            version = source.text[hint + 15 : hint + 40].split(maxsplit=1)[0]
-            if version in self.versions:
-                return version
-        return self.default_version
+        named = (version for version in hints(source.text).get("version", ()) if version in self.versions)
+        return next(named, self.default_version)
 
     def parse(self, source: Source, version: str, options: ReadOptions) -> Native:
         """Read and settle. Raises SourceError when the text cannot be read at all."""

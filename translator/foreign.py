@@ -1,0 +1,24 @@
+"""Configurations that people have at hand and ttx does not read yet, so that the error can say so."""
+
+from __future__ import annotations
+
+from translator.source import Source
+
+_DEEPSPEED = ('"train_batch_size"', '"train_micro_batch_size_per_gpu"', '"zero_optimization"')
+_HUGGING_FACE = ('"architectures"', '"model_type"', '"transformers_version"')
+_LOOKED_AT = 200_000
+
+
+def kind(source: Source) -> str | None:
+    """What the text is, when it is nothing that a reader exists for; cheap, by name and telltale keys."""
+    name, text = source.name.lower(), source.text[:_LOOKED_AT]
+    if name.endswith((".py", ".pyi", ".ipynb")):
+        return "a Python program; Python configurations of torchtitan 0.3 are not read yet"
+    if text.lstrip()[:1] == "{":
+        if any(key in text for key in _DEEPSPEED):
+            return "a DeepSpeed configuration, which is not read yet"
+        if any(key in text for key in _HUGGING_FACE):
+            return "a Hugging Face model configuration, which is not read yet"
+        if name.endswith(".json"):
+            return "a JSON file; no JSON configuration is read yet"
+    return None
