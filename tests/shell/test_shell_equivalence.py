@@ -48,6 +48,7 @@ RUNS: list[tuple[str, list[str], dict[str, str]]] = [
     ("positional", ["a", "b c", "", "d", "e", "f", "g", "h", "i", "j k"], {}),
     ("positional", [], {}),
     ("subshells", [], {}),
+    ("assignments_line", [], {}),
     ("slurm_array", [], {}),
     ("slurm_array", [], {"DEBUG": "1"}),
     ("megatron_moe", [], {}),

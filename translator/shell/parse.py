@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from translator.shell.lexer import PLACEHOLDER
+from translator.shell.mend import mended
 from translator.shell.syntax import (
     AndOr,
     Arithmetic,
@@ -106,6 +107,8 @@ def parse(source: Source, start: int = 0, end: int | None = None, *, once: bool 
     data = _masked(source, start, end)
     if len(data) <= SMALL_BYTES:
         tree = _parser().parse(data)
+        if (text := mended(data, tree.root_node)) is not None:
+            tree = _parser().parse(text)
     else:
         deadline = time.monotonic() + PARSE_SECONDS
         late = False
