@@ -6,6 +6,7 @@ from importlib import import_module
 
 _MODULES = (
     "translator.shell.codes",
+    "translator.pyconfig.codes",
     "translator.frameworks.megatron.codes",
     "translator.frameworks.torchtitan.codes",
 )
