@@ -73,6 +73,9 @@ def convert(reading: Reading, framework: Framework, version: str, source_name: s
     sink = table.write(reading.flat, reading.origins)
     for address, value in reading.extras.get(framework.name, {}).items():
         sink.put(reading.table.row_name(address) if reading.table else address, value)
+    _keep_given(reading, table, sink)
+    if framework.keeps_unknown(version):
+        _keep_unknown(reading, table, sink)
     context = RenderContext(_origin_notes(reading, table, sink), source_name, source_title, reading.flat)
     rendered = framework.render(sink, version, context)
     back = _read_back(rendered, framework, version)
@@ -81,6 +84,45 @@ def convert(reading: Reading, framework: Framework, version: str, source_name: s
     ledger = judge.lines()
     findings = [*reading.findings, *judge.unadmitted()]
     return Conversion(reading, framework.name, version, rendered, ledger, findings, back, sink)
+
+
+def _keep_given(reading: Reading, table: Table, sink: Sink) -> None:
+    """What the source says in the words of the target stays as it says it, even where it has no effect.
+
+    Rows whose leaves were changed by hand, or that wrote a file, keep what they wrote.
+    """
+    native = reading.native
+    if native is None or (reading.framework, reading.version) != (table.framework, table.version):
+        return
+    # The source was read by this very table, unless leaves were set by hand.
+    before = table.read(native.values)
+    for row in table.rows:
+        untouched = all(equal(reading.flat.get(leaf), before[leaf]) for leaf in row.fields)
+        if not row.fields or not untouched or row in sink.filed:
+            continue
+        for spelled in row.options:
+            address = table.names.get(spelled, spelled)
+            given = native.given.get(address)
+            if given is not None and given.missing is None:
+                sink.values[address] = given.value
+            elif address in native.derived or not equal(sink.values.get(address), native.values.get(address)):
+                # Derived again from what is given, or another way to say what another option of the row says.
+                sink.values.pop(address, None)
+        for leaf in row.fields:
+            sink.needs.pop(leaf, None)
+
+
+def _keep_unknown(reading: Reading, table: Table, sink: Sink) -> None:
+    """Options that the catalogue does not have, for code of the user's that does."""
+    native = reading.native
+    if native is None or (reading.framework, reading.version) != (table.framework, table.version):
+        return
+    for given in native.unknown:
+        name = given.address
+        # A section that holds a value, or a value that holds a section, is a mistake and no unknown option.
+        nested = any(known.startswith(f"{name}.") or name.startswith(f"{known}.") for known in table.known)
+        if given.missing is None and name not in table.known and not nested:
+            sink.values[name] = given.value
 
 
 @cache

@@ -77,6 +77,10 @@ class Framework(Protocol):
         """Whether a value is written: it differs from the default, or supported versions disagree about the default."""
         ...
 
+    def keeps_unknown(self, version: str) -> bool:
+        """Whether options that the catalogue does not have can be written as they were read."""
+        ...
+
     def render(self, sink: Sink, version: str, context: RenderContext) -> Rendered:
         """Write the values of the sink as files."""
         ...

@@ -95,5 +95,8 @@ class Table:
         sink = Sink(self.known, self.names, self.version, self.choices)
         for row in self.rows:
             if row.fields:
+                files = len(sink.files)
                 row.write(view, sink)
+                if len(sink.files) > files:
+                    sink.filed.append(row)
         return sink

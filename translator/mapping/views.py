@@ -62,7 +62,7 @@ class Sink:
     """Collects what rows write: native values, shortfalls, remarks, further files.
 
     ``known`` are the addresses of the target version, ``choices`` what it accepts where it names the values;
-    anything else is not written, and the row must say what is lost.
+    anything else is not written, and the row must say what is lost. ``filed`` are the rows that added files.
     """
 
     known: frozenset[str]
@@ -74,6 +74,7 @@ class Sink:
     shortfalls: dict[str, Shortfall] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     needs: dict[str, str] = field(default_factory=dict)
+    filed: list[Any] = field(default_factory=list)
     adapted: set[str] = field(default_factory=set)
 
     def has(self, address: str) -> bool:

@@ -69,6 +69,11 @@ class Megatron:
         """Whether the value differs from the default, or supported versions disagree about it."""
         return writer.must_state(address, value, version)
 
+    def keeps_unknown(self, version: str) -> bool:
+        """No: the parser stops at an option that it does not know."""
+        _ = version
+        return False
+
     def render(self, sink: Sink, version: str, context: RenderContext) -> Rendered:
         """A launch script in bash."""
         return writer.render(sink, version, context, load("megatron", version), table(version).fields_of)

@@ -66,6 +66,10 @@ class Torchtitan:
         """Whether the value differs from the default, or supported versions disagree about it."""
         return writer.must_state(address, value, version)
 
+    def keeps_unknown(self, version: str) -> bool:
+        """In TOML; a module named in the configuration may add such options."""
+        return version in syntax_toml.VERSIONS
+
     def render(self, sink: Sink, version: str, context: RenderContext) -> Rendered:
         """A TOML file, a launch script, and the model's module where it is no named flavor."""
         return writer.render(sink, version, context)
