@@ -51,6 +51,8 @@ TELLTALE = frozenset(
         "make-vocab-size-divisible-by",
     ]
 )
+# What the ledger calls facts of the launch, whose spelling depends on the launcher.
+_LABELS = {NODES: "nodes", GPUS_PER_NODE: "GPUs per node", PROGRAM: "program"}
 SNIFFED_CHARACTERS = 400_000
 LEAST_OPTIONS = 3
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
@@ -124,7 +126,7 @@ def read_source(
     if not native.given:
         raise SourceError(f"{path} gives no option of Megatron-LM", fix="name the framework with --from")
     native.given |= command.facts
-    if command.environment is not None:
+    if command.environment:
         native.given[ENVIRONMENT] = Given(ENVIRONMENT, command.environment, "environment", command.place)
     _note_world_size(native, world_size)
     _note_elsewhere(native)
@@ -205,7 +207,12 @@ def _from_script(
         message = f"{launch.program.text} is no entry point of Megatron-LM; its options are taken for Megatron-LM's"
         findings.append(Finding("R035", Level.NOTE, message, "", launch.place))
     environment = _environment(launch, findings)
-    return _Command(launch.argv, environment, _facts(launch, environment), findings, launch.place)
+    facts = _facts(launch, environment)
+    for name in variables:
+        # What the person gave for the reading is only part of the configuration where the script passes it on.
+        if environment.get(name) == variables[name] and not re.search(rf"\bexport\b[^\n;]*\b{name}\b", text):
+            del environment[name]
+    return _Command(launch.argv, environment, facts, findings, launch.place)
 
 
 def _score(launch: Launch, catalogue: Catalogue) -> int:
@@ -253,12 +260,12 @@ def _facts(launch: Launch, environment: Mapping[str, str]) -> dict[str, Given]:
     facts: dict[str, Given] = {}
     program = launch.program
     value: object = missing_value([program]) if program.unknowns else program.text
-    facts[PROGRAM] = Given(PROGRAM, value, program.text, program.place)
+    facts[PROGRAM] = Given(PROGRAM, value, _LABELS[PROGRAM], program.place)
     for address, stated in ((NODES, launch.nnodes), (GPUS_PER_NODE, launch.nproc_per_node)):
         if stated is not None:
             facts[address] = _count(address, stated, launch.place)
     if launch.world_size is not None:
-        facts[WORLD_SIZE] = Given(WORLD_SIZE, launch.world_size, launch.launcher, launch.place)
+        facts[WORLD_SIZE] = Given(WORLD_SIZE, launch.world_size, f"processes of {launch.launcher}", launch.place)
     elif _is_alone(launch):
         # Started without a launcher, the program reads WORLD_SIZE and takes 1
         # (megatron/training/arguments.py:155, core 0.18.0).
@@ -274,11 +281,11 @@ def _is_alone(launch: Launch) -> bool:
 
 def _count(address: str, stated: Word | int, place: Place) -> Given:
     if isinstance(stated, int):
-        return Given(address, stated, str(stated), place)
+        return Given(address, stated, _LABELS[address], place)
     if not stated.unknowns and stated.text.isdecimal():
-        return Given(address, int(stated.text), stated.text, stated.place)
+        return Given(address, int(stated.text), _LABELS[address], stated.place)
     missing = missing_value([stated]) if stated.unknowns else Missing(stated.text, "not a number", "")
-    return Given(address, missing, stated.text, stated.place)
+    return Given(address, missing, _LABELS[address], stated.place)
 
 
 def _note_world_size(native: Native, world_size: int | None) -> None:
