@@ -1,6 +1,6 @@
 """Codes of what the torchtitan reader says: code -> (title, documentation).
 
-``R090`` to ``R109`` are about reading TOML, ``S150`` to ``S199`` about what torchtitan itself refuses.
+``R090`` to ``R109`` are about reading TOML (``R102`` about Python too), ``S150`` to ``S199`` about what torchtitan itself refuses.
 """
 # ruff: noqa: E501 - documentation in strings
 
@@ -260,5 +260,58 @@ CODES: dict[str, tuple[str, str]] = {
         "heads do not divide over tensor ranks",
         "Every tensor rank holds whole heads: the numbers of attention heads and of key-value heads divide by the tensor degree. torchtitan 0.2.2 does not check it; the first forward pass fails (models/llama3/model/model.py:257).\n"
         "Example: 8 key-value heads at tensor 16. Way out: a smaller tensor degree.",
+    ),
+    "S181": (
+        "sequence longer than the model's positions",
+        "0.3.0 refuses a sequence beyond the rotary positions of the model (models/common/decoder.py:169), where 0.2.2 only "
+        "warned.\n"
+        "Example: seq_len 16384 with qwen3's debugmodel. Way out: a shorter sequence, or a model with max_seq_len raised.",
+    ),
+    "S182": (
+        "sequence length does not divide",
+        "The sequence length must divide by the tensor degree under sequence parallelism, times 2 * context when there is "
+        "context parallelism (trainer.py:306-316 at 0.3.0).\n"
+        "Example: seq_len 1026 at tensor 4. Way out: round the length.",
+    ),
+    "S183": (
+        "CUDA graphs where none can be captured",
+        "0.3.0 captures CUDA graphs unless told otherwise, and refuses pipeline parallelism and the expert parallelism that "
+        "waits for the host (trainer.py:179-210 at 0.3.0).\n"
+        "Example: pipeline_parallel_degree 2 without more. Way out: training.disable_cuda_graphs=True.",
+    ),
+    "S184": (
+        "sequence does not divide into loss chunks",
+        "The chunked loss splits what a rank has of the sequence into equal pieces (components/loss.py:681 at 0.3.0).\n"
+        "Example: seq_len 4100 with num_chunks 8. Way out: another number of chunks, or CrossEntropyLoss alone.",
+    ),
+    "S187": (
+        "no loss",
+        "The default of `loss` is an abstract class; the first step fails (trainer.py:118 at 0.3.0).\n"
+        "Way out: loss=ChunkedLossWrapper.Config(loss_fn=CrossEntropyLoss.Config(global_vocab_size=...)).",
+    ),
+    "S188": (
+        "parameter groups do not cover the model",
+        "Every pattern must match a parameter in every part of the model, and a pipeline stage is such a part; parameters "
+        "that no pattern matches are refused (components/optimizer/optimizer.py:203 at 0.3.0).\n"
+        'Example: pattern "tok_embeddings" under pipeline parallelism. Way out: patterns that occur in every stage, and '
+        '".*" as the last one.',
+    ),
+    "S189": (
+        "unknown attention backend",
+        "Attention is flex, flex_flash or varlen; sdpa is gone, for it knows no documents "
+        "(models/common/config_utils.py:89-96 at 0.3.0).\n"
+        'Way out: attn_backend="flex".',
+    ),
+    "S190": (
+        "checkpoint options that exclude each other",
+        "initial_load_path is absolute or an address, and Hugging Face weights hold the model only "
+        "(components/checkpointer/base.py:295-307 at 0.3.0).\n"
+        'Example: initial_load_path="./seed". Way out: write the whole path.',
+    ),
+    "S191": (
+        "token dispatcher that cannot run so",
+        "DeepEP, HybridEP and MinimalAsyncEP need an expert degree above 1 (models/common/token_dispatcher.py:1238 at 0.3.0), "
+        "and quantised experts need a dispatcher that pads (components/quantization/utils.py:60).\n"
+        'Way out: moe_comm_backend="standard".',
     ),
 }

@@ -297,7 +297,7 @@ def choose(
     Families that cannot be split are left out when ``pipeline`` is above 1. None only for a version without families.
     """
     wanted = canonical(model)
-    candidates: list[tuple[tuple[float, float, int], Custom, Match]] = []
+    candidates: list[tuple[tuple[float, ...], Custom, Match]] = []
     for order, known in enumerate(families(version).values()):
         if pipeline > 1 and not known.pipeline:
             continue
@@ -306,7 +306,11 @@ def choose(
             continue
         custom = _custom(known, wanted, version, seq_len)
         missed = _distance({leaf: custom.differences[leaf] for leaf in major(custom.differences)})
-        candidates.append(((missed, _distance(nearest.differences), order), custom, nearest))
+        distance = _distance(nearest.differences)
+        named = 0.0 if major(nearest.differences) <= major(custom.differences) else 1.0
+        # Among dense families that can all say the model, the first is the one that people use.
+        rank = distance if wanted.get("moe.experts") else float(order)
+        candidates.append(((missed, named, rank, distance), custom, nearest))
     if not candidates:
         return None
     _, custom, nearest = min(candidates, key=lambda candidate: candidate[0])

@@ -1,4 +1,6 @@
-"""Parameter groups of 0.3.0: patterns on names, the first that matches wins (``components/optimizer/optimizer.py:186``).
+"""Parameter groups of 0.3.0: patterns on names, of which the first that matches wins.
+
+The rule is in ``components/optimizer/optimizer.py:186``.
 
 A pattern that matches nothing in a part of the model raises, and a pipeline stage is such a part: so the patterns
 written here occur in every stage that has a layer, and are not anchored, for wrappers lengthen the names.

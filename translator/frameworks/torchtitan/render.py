@@ -17,8 +17,20 @@ if TYPE_CHECKING:
 
 MAIN = "train.toml"
 LAUNCH = "launch.sh"
-# The name of the model is what a reader looks for first.
-ALWAYS = frozenset({"model.name", "model.flavor"})
+# What a reader looks for first is written even where it is the default.
+ALWAYS = frozenset(
+    {
+        "model.name",
+        "model.flavor",
+        "optimizer.lr",
+        "training.steps",
+        "training.seq_len",
+        "training.local_batch_size",
+        "training.global_batch_size",
+        "parallelism.data_parallel_shard_degree",
+        "activation_checkpoint.mode",
+    }
+)
 _FACTS = {WORLD_SIZE: "world_size", NODES: "nodes", GPUS_PER_NODE: "gpus_per_node"}
 
 

@@ -128,10 +128,17 @@ def fixed(leaf: str, value: object, source: str) -> Row:
     def write(leaves: Mapping[str, object]) -> Mapping[str, object]:
         wanted = leaves.get(leaf)
         if wanted is not None and not same(wanted, value):
-            raise Inexpressible(leaf, f"{leaf} is always {value!r} ({source})")
+            raise Inexpressible(leaf, f"{leaf.replace('.', ' ').replace('_', ' ')}: always {_word(value)} ({source})")
         return {}
 
     return Row((), (leaf,), lambda _: {leaf: value}, write)
+
+
+def _word(value: object) -> str:
+    """A fixed value for a reader."""
+    if value is None or value in (["none"], []):
+        return "none"
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
 def all_fixed(values: Mapping[str, object], source: str) -> tuple[Row, ...]:

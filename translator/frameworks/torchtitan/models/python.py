@@ -41,8 +41,10 @@ def heads() -> tuple[Row, ...]:
     """Grouped heads of free width, ``dim / n_heads`` where none is given (``config_utils.py:196``)."""
 
     def read(facts: Mapping[str, object]) -> Mapping[str, object]:
-        count = integer(facts["n_heads"])
-        width = facts.get("head_dim") or integer(facts["dim"]) // count
+        count, width = integer(facts.get("n_heads")), facts.get("head_dim")
+        if not count:
+            return {}
+        width = width or integer(facts.get("dim")) // count
         return {"heads": count, "kv_heads": facts.get("n_kv_heads") or count, "head_dim": width}
 
     def write(leaves: Mapping[str, object]) -> Mapping[str, object]:
@@ -315,7 +317,7 @@ def _latent_heads() -> Row:
     return Row(
         ("n_heads",),
         ("heads", "kv_heads"),
-        lambda facts: {"heads": facts["n_heads"], "kv_heads": facts["n_heads"]},
+        lambda facts: {"heads": facts["n_heads"], "kv_heads": facts["n_heads"]} if "n_heads" in facts else {},
         write,
     )
 
@@ -382,7 +384,7 @@ def _window() -> Row:
     def read(facts: Mapping[str, object]) -> Mapping[str, object]:
         full = facts.get("full_layers")
         if full is None:
-            full = list(range(1, integer(facts["n_layers"]), 2))
+            full = list(range(1, integer(facts.get("n_layers")), 2))
         return {"attention_window": facts.get("sliding_window_size", 128), "attention_window_pattern": full}
 
     def write(leaves: Mapping[str, object]) -> Mapping[str, object]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from translator.frameworks.torchtitan.addresses import MODEL
-from translator.frameworks.torchtitan.flavors import MINOR, NOT_COMPARED, choose, dimensions
+from translator.frameworks.torchtitan.flavors import MINOR, NOT_COMPARED, Choice, Match, choose, dimensions, major
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, linked
 from translator.mapping.views import NativeView, Sink, SpecView
@@ -29,7 +29,11 @@ FIELDS = _fields()
 
 
 def _read(native: NativeView) -> Mapping[str, Any]:
-    name, flavor = native("model.name"), native("model.flavor")
+    return read_leaves(native, f"{native('model.name')}/{native('model.flavor')}")
+
+
+def read_leaves(native: NativeView, name: str) -> Mapping[str, Any]:
+    """The leaves of the model in force, whose settled values stand under ``@model.``."""
     flat: dict[str, Any] = {leaf: native(f"{MODEL}{leaf.removeprefix('model.')}") for leaf in FIELDS}
     for leaf in _NONE_IF_ZERO:
         flat[leaf] = flat[leaf] or None
@@ -40,7 +44,7 @@ def _read(native: NativeView) -> Mapping[str, Any]:
     if flat["model.mla.enabled"]:
         flat.update({leaf: flat[leaf] or 0 for leaf in _ZERO_IF_NONE})
         flat["model.head_dim"] = None
-    flat["model.name"] = f"{name}/{flavor}"
+    flat["model.name"] = name
     if flat["model.layers"] is not None:
         flat["model.attention_output_gate"] = bool(flat["model.attention_output_gate"])
         flat["model.family"] = classify(
@@ -89,7 +93,20 @@ def _write(spec: SpecView, sink: Sink) -> None:
     sink.put("model.name", choice.name)
     sink.put("model.flavor", choice.flavor or CUSTOM_FLAVOR)
     if choice.custom is not None:
-        _write_custom(choice.custom.arguments, choice.name, choice.nearest.flavor, sink)
+        _write_custom(choice.custom.arguments, choice.name, choice.nearest, sink)
+    _explain(wanted, choice.name, sink)
+    admit(wanted, choice, sink)
+    seq_len = spec("batch.seq_len")
+    if wanted["model.max_positions"] not in (None, seq_len):
+        sink.short(
+            "model.max_positions",
+            Entry.ADAPTED,
+            "torchtitan builds positions for training.seq_len; no parameter depends on it",
+        )
+
+
+def admit(wanted: Mapping[str, Any], choice: Choice, sink: Sink) -> None:
+    """What of a model is not met, and why."""
     for leaf in FIELDS:
         if leaf.removeprefix("model.") in NOT_COMPARED:
             continue
@@ -105,13 +122,6 @@ def _write(spec: SpecView, sink: Sink) -> None:
         sink.need(
             "model.vocab", "the vocabulary comes with the tokenizer; check it against the flavor, or set model.vocab=N"
         )
-    seq_len = spec("batch.seq_len")
-    if wanted["model.max_positions"] not in (None, seq_len):
-        sink.short(
-            "model.max_positions",
-            Entry.ADAPTED,
-            "torchtitan builds positions for training.seq_len; no parameter depends on it",
-        )
 
 
 def _fit_context(wanted: dict[str, Any], sink: Sink) -> None:
@@ -125,10 +135,40 @@ def _fit_context(wanted: dict[str, Any], sink: Sink) -> None:
         sink.short("model.attention_mask", Entry.UNSUPPORTED, why)
 
 
-def _write_custom(arguments: Mapping[str, object], name: str, nearest: str, sink: Sink) -> None:
+_YARN = tuple(
+    f"model.{leaf}"
+    for leaf in (
+        *(f"rope.{name}" for name in ("scaling", "scaling_factor", "original_max_positions", "beta_fast", "beta_slow")),
+        *("mla.mscale", "mla.mscale_all_dim"),
+    )
+)
+
+
+def _explain(wanted: Mapping[str, Any], name: str, sink: Sink) -> None:
+    """Say what is particular to a family or a version."""
+    if wanted["model.moe.experts"] and not wanted["model.moe.dense_layers"]:
+        sink.short("model.ffn", Entry.IRRELEVANT, "every layer has experts; no feed-forward is dense")
+    if name == "deepseek_v3" and wanted["model.rope.scaling"] == "yarn":
+        why = "yarn starts where training.seq_len exceeds original_seq_len (models/deepseek_v3/model/model.py:111, :234)"
+        for leaf in _YARN:
+            sink.short(leaf, Entry.UNSUPPORTED, why)
+    if sink.version == "0.1.0":
+        sink.short("model.vocab", Entry.ADAPTED, "the vocabulary is the tokenizer's in this version")
+
+
+LONGEST_LIST = 8
+
+
+def _write_custom(arguments: Mapping[str, object], name: str, nearest: Match, sink: Sink) -> None:
     from translator.frameworks.torchtitan.custom_model import render_custom_model
 
-    notes = [f"The nearest named flavor of {name} is {nearest}."]
+    notes = [f"The nearest named flavor of {name} is {nearest.flavor}; it has another"]
+    differing = sorted(leaf for leaf in major(nearest.differences) if nearest.differences[leaf][0] is not None)
+    for leaf in differing[:LONGEST_LIST]:
+        want, have = nearest.differences[leaf]
+        notes.append(f"  {leaf.removeprefix('model.')}: {have}, not {want}")
+    if len(differing) > LONGEST_LIST:
+        notes.append(f"  and {len(differing) - LONGEST_LIST} more")
     text = render_custom_model(name, CUSTOM_FLAVOR, arguments, sink.version, module=CUSTOM_MODULE, notes=notes)
     sink.put("experimental.custom_import", CUSTOM_MODULE)
     sink.file(f"{CUSTOM_MODULE}.py", text)
@@ -148,8 +188,7 @@ def _write_padding(spec: SpecView, sink: Sink) -> None:
         sink.short("model.vocab_divisor", Entry.ADAPTED, "torchtitan does not pad the vocabulary")
 
 
-ROWS: tuple[Row, ...] = (
-    linked(["model.name", "model.flavor", "experimental.custom_import"], FIELDS, read=_read, write=_write),
+SHARED: tuple[Row, ...] = (
     linked(
         (),
         ["model.vocab_padded", "model.vocab_divisor"],
@@ -167,4 +206,9 @@ ROWS: tuple[Row, ...] = (
             else None
         ),
     ),
+)
+
+ROWS: tuple[Row, ...] = (
+    linked(["model.name", "model.flavor", "experimental.custom_import"], FIELDS, read=_read, write=_write),
+    *SHARED,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from translator.ledger import Entry
@@ -30,24 +30,25 @@ def _write_dataset(spec: SpecView, sink: Sink) -> None:
             sink.put("training.dataset_path", wanted[1])
         return
     if wanted:
-        sink.need(
-            "data.dataset",
+        why = (
             "torchtitan reads Hugging Face datasets (c4, or one that you register), not these files; "
-            "set data.dataset=[NAME] or data.dataset=[NAME,PATH], and data.format=huggingface",
+            "set data.dataset=[NAME] or data.dataset=[NAME,PATH], and data.format=huggingface"
         )
-        sink.short("data.format", Entry.UNSUPPORTED, "torchtitan reads Hugging Face datasets")
+        sink.need("data.dataset", why)
+        sink.short("data.format", Entry.UNSUPPORTED, why)
 
 
 def _write_tokenizer(spec: SpecView, sink: Sink) -> None:
     path, kind = spec("data.tokenizer"), spec("data.tokenizer_type")
     if path is None:
         return
-    if kind in (None, "HuggingFaceTokenizer"):
+    folder = sink.has("model.hf_assets_path") and not str(path).endswith((".model", ".json"))
+    if kind in (None, "HuggingFaceTokenizer") and (folder or not sink.has("model.hf_assets_path")):
         sink.put("model.hf_assets_path", path) or sink.put("model.tokenizer_path", path)
         return
     sink.need(
         "data.tokenizer",
-        f"torchtitan reads a folder of Hugging Face tokenizer files, not a {kind}; "
+        f"torchtitan reads a folder of Hugging Face tokenizer files, not {'a ' + kind if folder else 'a file'}; "
         "set data.tokenizer=FOLDER data.tokenizer_type=HuggingFaceTokenizer",
     )
 
@@ -56,7 +57,8 @@ def _read_tokenizer(native: NativeView) -> Mapping[str, Any]:
     return {"data.tokenizer": native("model.tokenizer_path") or native("model.hf_assets_path")}
 
 
-def _read_checkpoint(native: NativeView) -> Mapping[str, Any]:
+def read_checkpoint(native: NativeView) -> Mapping[str, Any]:
+    """What is saved and loaded; nothing unless checkpoints are enabled."""
     enabled = bool(native("checkpoint.enable"))
     return {
         "checkpoint.save": native("checkpoint.folder") if enabled else None,
@@ -74,7 +76,8 @@ def _load_model_only(native: NativeView) -> Any:
     return native("checkpoint.initial_load_model_only")
 
 
-def _write_checkpoint(spec: SpecView, sink: Sink) -> None:
+def write_checkpoint(spec: SpecView, sink: Sink) -> None:
+    """Save and load as the leaves say."""
     save, load = spec("checkpoint.save"), spec("checkpoint.load")
     if save is None and load is None:
         for leaf in ("interval", "keep_latest", "asynchronous", "weights_only"):
@@ -124,8 +127,11 @@ def _write_evaluation(spec: SpecView, sink: Sink) -> None:
         sink.put("validation.steps", spec("logging.eval_steps"))
     if spec("batch.seq_len") is not None:
         sink.put("validation.seq_len", spec("batch.seq_len"), "as in training")
-    if spec("parallel.pipeline.degree", 1) == 1 and spec("batch.micro_batch") is not None:
-        sink.put("validation.local_batch_size", spec("batch.micro_batch"), "as in training")
+    # Under a pipeline the schedule takes exactly as many micro batches as in training (torch's
+    # distributed/pipelining/schedules.py, _check_inputs), so a batch of another size stops the run.
+    local = sink.values.get("training.local_batch_size")
+    if local is not None:
+        sink.put("validation.local_batch_size", local, "as in training")
 
 
 def _read_boards(native: NativeView) -> Mapping[str, Any]:
@@ -149,6 +155,40 @@ def _write_garbage(spec: SpecView, sink: Sink) -> None:
         sink.put("training.gc_freq", interval)
     elif interval == 0:
         sink.short("launch.garbage_collection_interval", Entry.UNSUPPORTED, "garbage is always collected by hand")
+
+
+def checkpoint_row(write: Callable[[SpecView, Sink], None]) -> Row:
+    """The row of checkpoints, for versions that differ in what they accept."""
+    return linked(
+        [
+            "checkpoint.enable",
+            "checkpoint.folder",
+            "checkpoint.initial_load_path",
+            "checkpoint.interval",
+            "checkpoint.keep_latest_k",
+            "checkpoint.async_mode",
+            "checkpoint.initial_load_model_only",
+        ],
+        [
+            "checkpoint.save",
+            "checkpoint.load",
+            "checkpoint.interval",
+            "checkpoint.keep_latest",
+            "checkpoint.asynchronous",
+            "checkpoint.weights_only",
+        ],
+        read=read_checkpoint,
+        write=write,
+        influences={
+            "checkpoint.enable": ("checkpoint.save",),
+            "checkpoint.folder": ("checkpoint.save",),
+            "checkpoint.initial_load_path": ("checkpoint.load",),
+            "checkpoint.interval": ("checkpoint.interval",),
+            "checkpoint.keep_latest_k": ("checkpoint.keep_latest",),
+            "checkpoint.async_mode": ("checkpoint.asynchronous",),
+            "checkpoint.initial_load_model_only": ("checkpoint.weights_only",),
+        },
+    )
 
 
 # What 0.3.0 says under the same names, with the same meaning.
@@ -222,36 +262,7 @@ TOML: tuple[Row, ...] = (
             else None
         ),
     ),
-    linked(
-        [
-            "checkpoint.enable",
-            "checkpoint.folder",
-            "checkpoint.initial_load_path",
-            "checkpoint.interval",
-            "checkpoint.keep_latest_k",
-            "checkpoint.async_mode",
-            "checkpoint.initial_load_model_only",
-        ],
-        [
-            "checkpoint.save",
-            "checkpoint.load",
-            "checkpoint.interval",
-            "checkpoint.keep_latest",
-            "checkpoint.asynchronous",
-            "checkpoint.weights_only",
-        ],
-        read=_read_checkpoint,
-        write=_write_checkpoint,
-        influences={
-            "checkpoint.enable": ("checkpoint.save",),
-            "checkpoint.folder": ("checkpoint.save",),
-            "checkpoint.initial_load_path": ("checkpoint.load",),
-            "checkpoint.interval": ("checkpoint.interval",),
-            "checkpoint.keep_latest_k": ("checkpoint.keep_latest",),
-            "checkpoint.async_mode": ("checkpoint.asynchronous",),
-            "checkpoint.initial_load_model_only": ("checkpoint.weights_only",),
-        },
-    ),
+    checkpoint_row(write_checkpoint),
     linked(
         [
             "validation.enable",

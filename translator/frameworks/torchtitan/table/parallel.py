@@ -99,6 +99,9 @@ def _write_sequence(spec: SpecView, sink: Sink) -> None:
             Entry.APPROXIMATED,
             "always on with tensor parallelism; less memory, the same numbers",
         )
+    elif spec("parallel.tensor") is None:
+        why = "on exactly under tensor parallelism, whose degree is not known"
+        sink.short("parallel.sequence_parallel", Entry.APPROXIMATED, why)
     sink.short("parallel.sequence_parallel", Entry.ADAPTED, "on exactly where there is tensor parallelism")
 
 
@@ -257,6 +260,7 @@ def _write_environment(spec: SpecView, sink: Sink) -> None:
         )
     if environment:
         sink.put(ENVIRONMENT, environment)
+        sink.short("launch.environment", Entry.ADAPTED, "exported by launch.sh, for a TOML file has no place for it")
 
 
 # What 0.3.0 says under the same names, with the same meaning.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from translator.compare import tidy
 from translator.frameworks.torchtitan import addresses
 from translator.ledger import Entry
 from translator.mapping.rows import Row, linked
@@ -42,7 +43,7 @@ def _read(native: NativeView) -> Mapping[str, Any]:
         "schedule.warmup_offset": 1 if warmup else 0,
         "schedule.warmup_shape": "linear",
         "schedule.decay": native(f"{_S}decay_type"),
-        "schedule.min_lr": None if lr is None else factor * lr,
+        "schedule.min_lr": None if lr is None else tidy(factor * lr),
     }
     if decay == 0:
         flat["schedule.decay"] = "constant"
@@ -135,7 +136,7 @@ def _write(spec: SpecView, sink: Sink) -> None:
     if best.decay != best.total - best.warmup:
         sink.put(f"{_S}decay_ratio", _decay_ratio(best.total, best.decay))
     if spec("schedule.min_lr") is not None and wanted.peak:
-        sink.put(f"{_S}min_lr_factor", wanted.floor / wanted.peak)
+        sink.put(f"{_S}min_lr_factor", tidy(wanted.floor / wanted.peak))
     _admit(spec, sink, wanted, difference, step)
 
 
@@ -143,8 +144,12 @@ def _admit(spec: SpecView, sink: Sink, wanted: Curve, difference: float, step: i
     percent = 100.0 * difference / wanted.peak if wanted.peak else 0.0
     entry = Entry.ADAPTED if percent < 1e-6 else Entry.APPROXIMATED
     note = f"largest difference over {wanted.total} steps: {percent:.3g} % of the peak, at step {step + 1}"
-    if spec("schedule.warmup_offset") == 0 and wanted.warmup:
+    if step < wanted.warmup and spec("schedule.warmup_offset") == 0:
         note += "; torchtitan's warm-up is one step ahead, its first step does not use the starting rate"
+    elif step > wanted.decay_start + wanted.decay_length and not wanted.continues:
+        note += "; after the decay torchtitan goes on along its formula instead of holding the floor"
+    elif wanted.decay is not None and wanted.decay not in _SHAPES:
+        note += f"; torchtitan has no decay of shape {wanted.decay}"
     for leaf in FIELDS:
         sink.short(leaf, entry, note)
 

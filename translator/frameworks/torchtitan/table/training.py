@@ -11,8 +11,8 @@ from translator.mapping.rows import Row, absent, choice, implied, linked, same
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.spec.derive import accumulation
 
-_DTYPES = {"bfloat16": "bf16", "float32": "fp32"}
-_WORDS = {"bf16": "bfloat16", "fp32": "float32"}
+DTYPES = {"bfloat16": "bf16", "float32": "fp32"}
+WORDS = {"bf16": "bfloat16", "fp32": "float32"}
 MICRO = "parallelism.pipeline_parallel_microbatch_size"
 CLIPPING_OFF = 1e9
 
@@ -52,16 +52,17 @@ def _write_batch(spec: SpecView, sink: Sink) -> None:
         sink.need("batch.accumulation", "the data-parallel degree is not known; give --world-size N")
 
 
-def _read_precision(native: NativeView) -> Mapping[str, Any]:
-    stored = _DTYPES.get(native("training.dtype", "float32"), "fp32")
+def read_precision(native: NativeView) -> Mapping[str, Any]:
+    """Formats of parameters, products, gradients and moments."""
+    stored = DTYPES.get(native("training.dtype", "float32"), "fp32")
     compute = native(addresses.COMPUTE_DTYPE) or native("training.mixed_precision_param")
-    compute = _DTYPES.get(compute, compute)
+    compute = DTYPES.get(compute, compute)
     return {
         "precision.compute": compute,
         "precision.parameters": compute,
         "precision.master": stored,
         "precision.grad_accumulate": stored,
-        "precision.grad_reduce": _DTYPES.get(native("training.mixed_precision_reduce"), "fp32"),
+        "precision.grad_reduce": DTYPES.get(native("training.mixed_precision_reduce"), "fp32"),
         "precision.first_moment": stored,
         "precision.second_moment": stored,
     }
@@ -69,8 +70,8 @@ def _read_precision(native: NativeView) -> Mapping[str, Any]:
 
 def _write_precision(spec: SpecView, sink: Sink) -> None:
     compute = spec("precision.compute")
-    if compute in _WORDS:
-        sink.put("training.mixed_precision_param", _WORDS[compute])
+    if compute in WORDS:
+        sink.put("training.mixed_precision_param", WORDS[compute])
     elif compute is not None:
         sink.put("training.mixed_precision_param", "bfloat16")
         why = f"no {compute} and no loss scaling; bfloat16 is written"
@@ -244,8 +245,13 @@ def _write_recompute(spec: SpecView, sink: Sink) -> None:
     if mode == "none":
         sink.put(f"{_AC}mode", "none")
     elif mode == "full":
-        sink.put(f"{_AC}mode", "full")
+        every = _one_in(spec) if method == "block" else 1
+        sink.put(f"{_AC}mode", "full" if every == 1 else "selective")
         why = "every layer is recomputed on its own"
+        if every > 1:
+            sink.put(f"{_AC}selective_ac_option", str(every))
+            why = f"one layer in {every} is recomputed, instead of the first {spec('recompute.layers')} of each stage"
+            sink.short("recompute.mode", Entry.APPROXIMATED, why)
         for leaf in ("method", "layers", "distribute"):
             sink.short(f"recompute.{leaf}", Entry.APPROXIMATED, why)
     elif method == "operators":
@@ -263,6 +269,15 @@ def _write_recompute(spec: SpecView, sink: Sink) -> None:
 def _put_budget(spec: SpecView, sink: Sink) -> bool:
     """A memory budget needs a compiled model (distributed/activation_checkpoint.py)."""
     return bool(spec("launch.compile")) and sink.put(f"{_AC}memory_budget", spec("recompute.memory_budget"))
+
+
+def _one_in(spec: SpecView) -> int:
+    """One layer in how many is as much as the first ``recompute.layers`` of every pipeline stage."""
+    layers, count = spec("model.layers"), spec("recompute.layers")
+    if not layers or not count:
+        return 1
+    stages = spec("parallel.pipeline.degree", 1) * spec("parallel.pipeline.stages_per_rank", 1)
+    return max(1, round(layers / stages / count))
 
 
 def _nearest_recompute(spec: SpecView, sink: Sink) -> None:
@@ -336,7 +351,7 @@ TOML: tuple[Row, ...] = (
             "precision.loss_scale_window",
             "precision.loss_scale_hysteresis",
         ],
-        read=_read_precision,
+        read=read_precision,
         write=_write_precision,
         influences={
             "training.dtype": (
