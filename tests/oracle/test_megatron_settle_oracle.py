@@ -198,7 +198,7 @@ def corpus_commands(corpus: Path) -> dict[str, tuple[list[Word], int, dict[str, 
 
 
 def around(words: Sequence[Word]) -> dict[str, str]:
-    """What the environment must hold where a file does not say: the runner's default, and connections as FSDP needs them.
+    """What the environment must hold where a file does not say: the runner's default, and connections.
 
     Source: ``tests/functional_tests/shell_test_utils/_run_training.sh:43`` (core 0.18.0).
     """

@@ -57,7 +57,8 @@ def activation(state: Settling) -> None:
 def renamed(state: Settling) -> None:
     """Fields that stand for an argument of another name."""
     reason = because("from the arguments", 299, FROM_ARGS)
-    dtype = "torch.float32" if state["fp32_residual_connection"] else state["params_dtype"]
+    residual = state["fp32_residual_connection"] and state.version >= (0, 17)
+    dtype = "torch.float32" if residual else state["params_dtype"]
     state.field("pipeline_dtype", dtype, reason)
     state.field("batch_p2p_comm", not state["overlap_p2p_comm"], reason)
     state.field("persist_layer_norm", not state["no_persist_layer_norm"], reason)
