@@ -107,8 +107,10 @@ class _Page:
 def _said(line: LedgerLine) -> str:
     """The option as it is written, with its value; a bare flag is its own value."""
     value = line.value
-    if value is None or (isinstance(value, bool) and line.where is not None):
+    if value is None or str(value) == line.option or (isinstance(value, bool) and line.where is not None):
         shown = ""
+    elif isinstance(value, dict):
+        shown = " ".join(f"{key}={item}" for key, item in value.items())
     elif isinstance(value, list | tuple):
         shown = " ".join(map(str, value))
     else:
