@@ -259,7 +259,8 @@ def test_refusals(code: str) -> None:
 
 
 def test_every_refusal_of_a_toml_is_tested_and_documented() -> None:
-    documented = {code for code in CODES if code.startswith("S")}
+    # From S181 on they are about Python configurations.
+    documented = {code for code in CODES if "S" < code < "S181"}
     # No family of 0.2.2 that ties embeddings can be split at all, so the narrower finding never shows.
     tested = {code.partition(" ")[0] for code in REFUSED}
     assert documented - tested == {"S173"}

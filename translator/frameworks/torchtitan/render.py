@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from translator.catalogue import history, load
@@ -31,13 +32,13 @@ ALWAYS = frozenset(
         "activation_checkpoint.mode",
     }
 )
-_FACTS = {WORLD_SIZE: "world_size", NODES: "nodes", GPUS_PER_NODE: "gpus_per_node"}
+FACTS = {WORLD_SIZE: "world_size", NODES: "nodes", GPUS_PER_NODE: "gpus_per_node"}
 
 
 def must_state(address: str, value: Any, version: str) -> bool:
     """Whether the value differs from the default of the version, or supported versions disagree about the default."""
     if address.startswith("@"):
-        return address in _FACTS
+        return address in FACTS
     if address in ALWAYS or history("torchtitan").default_drifts(address):
         return True
     catalogue = load("torchtitan", version)
@@ -51,39 +52,54 @@ def render(sink: Sink, version: str, context: RenderContext) -> Rendered:
     for address, value in sink.values.items():
         if not must_state(address, value, version):
             continue
-        stated[address] = _text(address, value)
+        stated[address] = text_of(address, value)
         if not address.startswith("@"):
-            rows.append((address, value, _comment(address, sink, context)))
-    facts = [f"{name}={sink.values[address]}" for address, name in _FACTS.items() if sink.values.get(address)]
+            rows.append((address, value, comment_on(address, sink, context)))
+    environment = sink.values.get(ENVIRONMENT) or {}
+    header = header_lines(sink, version, context)
+    files = {MAIN: write_toml(rows, header), **sink.files}
+    if environment:
+        stated[ENVIRONMENT] = exported(environment)
+    files[LAUNCH] = launch_script(sink, version, MAIN, f"--job.config_file {MAIN}")
+    return Rendered(MAIN, files, stated)
+
+
+def header_lines(sink: Sink, version: str, context: RenderContext) -> list[str]:
+    """Where the file comes from, and what it cannot say itself: version, ranks, environment."""
+    facts = [f"{name}={sink.values[address]}" for address, name in FACTS.items() if sink.values.get(address)]
     environment = sink.values.get(ENVIRONMENT) or {}
     if environment:
         from urllib.parse import quote
 
         facts += [f"{VARIABLE}{name}={quote(value, safe='/:,@+')}" for name, value in environment.items()]
-    header = [
+    return [
         f"torchtitan {version}, written by ttx {__version__} from {context.source_name} ({context.source_title})",
         "ttx: " + " ".join([f"version={version}", *facts]),
     ]
-    files = {MAIN: write_toml(rows, header), **sink.files}
-    for name, value in environment.items():
-        stated[ENVIRONMENT] = f"{stated.get(ENVIRONMENT, 'export')} {name}={value}"
-    files[LAUNCH] = _launch(sink, version, environment)
-    return Rendered(MAIN, files, stated)
 
 
-def _text(address: str, value: Any) -> str:
+def exported(environment: Mapping[str, str]) -> str:
+    """The environment as it is stated."""
+    return " ".join(["export", *(f"{name}={value}" for name, value in environment.items())])
+
+
+def text_of(address: str, value: Any) -> str:
+    """An address and its value in one line."""
     shown = repr(value) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    return f"{_FACTS.get(address, address)} = {shown}"
+    return f"{FACTS.get(address, address)} = {shown}"
 
 
-def _comment(address: str, sink: Sink, context: RenderContext) -> str | None:
+def comment_on(address: str, sink: Sink, context: RenderContext) -> str | None:
+    """Where a value came from."""
     words = [context.origin_of.get(address, ""), sink.remarks.get(address, "")]
     return "; ".join(dict.fromkeys(word for word in words if word)) or None
 
 
-def _launch(sink: Sink, version: str, environment: dict[str, str]) -> str:
+def launch_script(sink: Sink, version: str, name: str, arguments: str) -> str:
     """A launch script by hand-laid lines: the values are quoted, nothing else varies."""
     import shlex
+
+    environment = sink.values.get(ENVIRONMENT) or {}
 
     nodes, gpus, world = (sink.values.get(address) for address in (NODES, GPUS_PER_NODE, WORLD_SIZE))
     if world and not (nodes and gpus):
@@ -93,13 +109,13 @@ def _launch(sink: Sink, version: str, environment: dict[str, str]) -> str:
     variables = {"PYTORCH_ALLOC_CONF": "expandable_segments:True", **environment}
     lines = [
         "#!/usr/bin/env bash",
-        f"# Launches train.toml with torchtitan {version}, from the folder that holds both.",
+        f"# Launches {name} with torchtitan {version}, from the folder that holds both.",
         "set -euo pipefail",
         'cd "$(dirname "${BASH_SOURCE[0]}")"',
         *(f"export {name}={shlex.quote(value)}" for name, value in variables.items() if name.isidentifier()),
         'export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"',
         f"torchrun --nnodes {nodes or '${NNODES:?}'} --nproc_per_node {gpus or '${NGPU:?}'} \\",
         '  --rdzv_backend c10d --rdzv_endpoint "${MASTER_ADDR:-localhost}:${MASTER_PORT:-29500}" \\',
-        '  -m torchtitan.train --job.config_file train.toml "$@"',
+        f'  -m torchtitan.train {arguments} "$@"',
     ]
     return "\n".join(lines) + "\n"
