@@ -23,7 +23,10 @@ SHAPES: Mapping[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A schedule in optimizer steps; rates are absolute. ``decay`` None holds the peak."""
+    """A schedule in optimizer steps; rates are absolute. ``decay`` None holds the peak.
+
+    ``grain`` is the least length that an inverse square root decay takes: one sample, in steps.
+    """
 
     peak: float
     total: int
@@ -36,6 +39,7 @@ class Curve:
     decay_length: float
     floor: float
     continues: bool = False
+    grain: float = 1.0
 
     def rate(self, step: int) -> float:
         """The learning rate of optimizer step ``step`` (from 0)."""
@@ -50,7 +54,7 @@ class Curve:
         if step > self.decay_start + self.decay_length and not self.continues:
             return self.floor
         if self.decay == "inverse_sqrt":
-            return max(self.floor, self.peak * math.sqrt(max(self.warmup, 1) / max(step, 1)))
+            return max(self.floor, self.peak * math.sqrt(max(self.warmup, self.grain) / max(step, self.grain)))
         progress = (step - self.decay_start) / self.decay_length
         return self.floor + (self.peak - self.floor) * SHAPES[self.decay](progress)
 
@@ -82,7 +86,7 @@ def curve_of(flat: Mapping[str, Any]) -> Curve | None:
     length = flat.get("schedule.decay_length")
     return Curve(
         peak=peak,
-        total=max(1, math.ceil(total * scale - 1e-9)),
+        total=max(1, math.floor(total * scale + 1e-9)),
         warmup=warmup,
         warmup_start=flat.get("schedule.warmup_start_lr") or 0.0,
         warmup_offset=flat.get("schedule.warmup_offset") or 0,
@@ -92,6 +96,7 @@ def curve_of(flat: Mapping[str, Any]) -> Curve | None:
         decay_length=max((length or 0) * scale, 1e-12),
         floor=flat.get("schedule.min_lr") or 0.0,
         continues=flat.get("schedule.after_decay") == "continue",
+        grain=1.0 / float(flat.get("batch.global_batch") or 1),
     )
 
 
