@@ -198,11 +198,24 @@ def reading_of(spec: Spec) -> Reading:
     return Reading("spec", VERSION, flat, origins, extras=dict(spec.extras))
 
 
+def tree_of(reading: Reading) -> dict[str, Any]:
+    """The spec as nested dictionaries: what is stated, extras last; numbers are of their leaf's type."""
+    from translator.spec import nest
+
+    known = leaves()
+    tree = nest(
+        {leaf: float(value) if _is_whole(known[leaf].kind, value) else value for leaf, value in reading.flat.items()}
+    )
+    return {**tree, "extras": reading.extras} if reading.extras else tree
+
+
+def _is_whole(kind: str, value: object) -> bool:
+    return kind == "float" and type(value) is int and abs(value) < 2**53
+
+
 def to_yaml(reading: Reading) -> str:
     """A spec file: every leaf that is stated, section by section, extras last."""
     import yaml
-
-    from translator.spec import nest
 
     class Dumper(yaml.SafeDumper):
         """Plain YAML; words that OmegaConf would take for numbers are quoted, tuples are lists."""
@@ -214,10 +227,7 @@ def to_yaml(reading: Reading) -> str:
     Dumper.add_representer(str, text)
     Dumper.add_representer(tuple, lambda dumper, value: dumper.represent_list(value))
     Dumper.add_multi_representer(object, lambda dumper, value: text(dumper, str(value)))
-    tree: dict[str, Any] = nest(reading.flat)
-    if reading.extras:
-        tree["extras"] = reading.extras
-    return yaml.dump(_literal(tree), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(_literal(tree_of(reading)), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 def _like_a_number(text: str) -> bool:

@@ -129,7 +129,8 @@ def test_what_the_script_is_given(ttx: Ttx, tmp_path: Path) -> None:
     source = tmp_path / "train.sh"
     source.write_text(
         "torchrun --nproc_per_node 8 --nnodes ${SLURM_NNODES} pretrain_gpt.py --num-layers ${LAYERS:-2} "
-        '--hidden-size "$1" --num-attention-heads 4 --seq-length $2 --max-position-embeddings 128 --micro-batch-size 1 "${@:3}"\n'
+        '--hidden-size "$1" --num-attention-heads 4 --seq-length $2 --max-position-embeddings 128 '
+        '--micro-batch-size 1 "${@:3}"\n'
     )
 
     def values(*words: str) -> dict[str, object]:

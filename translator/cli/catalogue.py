@@ -28,6 +28,8 @@ def add_parser(subparsers: Subparsers) -> None:
     extract.add_argument("-o", "--output", metavar="FILE", help="write here instead of standard output")
     extract.add_argument("--flavors", action="store_true", help="the table of named models instead of the options")
 
+    extract.add_argument("--classes", action="store_true", help="the configuration classes instead of the options")
+
     show = actions.add_parser("show", help="list options, with types, defaults and choices")
     show.add_argument("framework", metavar="FRAMEWORK[@VERSION]")
     show.add_argument(
@@ -60,9 +62,13 @@ def _extract(args: argparse.Namespace) -> int:
     from translator.catalogue import extract
 
     source = Path(args.source)
-    if args.flavors and args.framework != "torchtitan":
-        raise UsageError("--flavors is for torchtitan, whose models have names")
-    if args.flavors:
+    if (args.flavors or args.classes) and args.framework != "torchtitan":
+        raise UsageError("--flavors and --classes are for torchtitan")
+    if args.classes:
+        from translator.catalogue.extract_torchtitan_python import generate_classes
+
+        text = generate_classes(args.version, source)
+    elif args.flavors:
         text = extract.generate_flavors(args.version, source)
     else:
         text = extract.generate(args.framework, args.version, source)

@@ -17,7 +17,7 @@ def write_files(files: Mapping[Path, str], *, force: bool) -> None:
     When a move fails, the ones before it are taken back. A device or pipe (``/dev/stdout``) is written to as it is.
     Raises UsageError when a file exists (without ``force``) or cannot be written.
     """
-    places = {path: Path(os.path.realpath(path)) for path in files}  # what a link leads to is replaced, not the link
+    places = {path: _place(path) for path in files}
     for path, place in places.items():
         if place.is_dir():
             raise UsageError(f"{path} is a folder")
@@ -40,6 +40,14 @@ def write_files(files: Mapping[Path, str], *, force: bool) -> None:
         job.undo()
         raise
     job.finish()
+
+
+def _place(path: Path) -> Path:
+    """What a link leads to: that is replaced, not the link."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError as error:
+        raise UsageError(f"cannot write {path}: {error}") from None
 
 
 def _is_special(path: Path) -> bool:

@@ -31,19 +31,17 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Parse; returns the exit code."""
     from translator.api import read
-    from translator.spec_file import to_yaml
+    from translator.spec_file import to_yaml, tree_of
 
     reading = read(parsed.source, framework=parsed.framework, options=read_options(parsed))
     reading.check()
     if parsed.format == "json":
-        from translator.spec import nest
-
         text = json_text(
             {
                 "schema_version": 1,
                 "framework": reading.framework,
                 "version": reading.version,
-                "spec": {**nest(reading.flat), "extras": reading.extras},
+                "spec": {"extras": {}, **tree_of(reading)},
                 "origins": {leaf: reading.origins[leaf].as_dict() for leaf in reading.flat if leaf in reading.origins},
                 "findings": [finding.as_dict() for finding in reading.findings],
             }

@@ -56,7 +56,7 @@ class LeafInfo:
 def _is(kind: str, value: object) -> bool:
     found = type(value)
     if kind == "float":
-        return found is float or found is int
+        return found is float or (found is int and abs(value) < 2**53)  # type: ignore[arg-type]
     if kind == "str":
         return found is str and (value.isascii() or _encodable(value))  # type: ignore[attr-defined,arg-type]
     return (kind == "int" and found is int) or (kind == "bool" and found is bool)
