@@ -93,6 +93,28 @@ class Package:
 PACKAGES: dict[str, Package] = {
     package.name: package
     for package in (
+        # The source distribution asks for torch when it is built, so it is built where torch is.
+        Package(
+            "deepspeed-0.19.2",
+            (
+                "deepspeed==0.19.2",
+                "transformers==5.24.0",
+                "accelerate==1.15.0",
+                "huggingface_hub",
+                "pydantic==2.14.4",
+                "pydantic_core==2.50.5",
+                "annotated-types",
+                "typing-inspection",
+                "hjson",
+                "msgpack",
+                "ninja",
+                "psutil",
+                "py-cpuinfo",
+            ),
+            "deepspeed_config.py",
+            ("--no-build-isolation",),
+            python_variable="TTX_ORACLE_DEEPSPEED_PYTHON",
+        ),
         Package(
             "megatron-0.18.0",
             ("megatron-core==0.18.0",),

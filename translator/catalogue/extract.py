@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from translator.catalogue import extract_megatron, extract_torchtitan
+from translator.catalogue import extract_deepspeed, extract_megatron, extract_torchtitan
 from translator.catalogue.document import catalogue_text, flavors_text
 from translator.catalogue.model import Entry
 from translator.catalogue.source_tree import SourceTree
 from translator.errors import UsageError
 
 _OPTIONS: dict[str, Callable[[SourceTree], list[Entry]]] = {
+    "deepspeed": extract_deepspeed.extract,
     "megatron": extract_megatron.extract,
     "torchtitan": extract_torchtitan.extract,
 }
