@@ -149,7 +149,9 @@ def _explain(wanted: Mapping[str, Any], name: str, sink: Sink) -> None:
     if wanted["model.moe.experts"] and not wanted["model.moe.dense_layers"]:
         sink.short("model.ffn", Entry.IRRELEVANT, "every layer has experts; no feed-forward is dense")
     if name == "deepseek_v3" and wanted["model.rope.scaling"] == "yarn":
-        why = "yarn starts where training.seq_len exceeds original_seq_len (models/deepseek_v3/model/model.py:111, :234)"
+        why = (
+            "yarn starts where training.seq_len exceeds original_seq_len (models/deepseek_v3/model/model.py:111, :234)"
+        )
         for leaf in _YARN:
             sink.short(leaf, Entry.UNSUPPORTED, why)
     if sink.version == "0.1.0":

@@ -277,7 +277,7 @@ def _one_in(spec: SpecView) -> int:
     if not layers or not count:
         return 1
     stages = spec("parallel.pipeline.degree", 1) * spec("parallel.pipeline.stages_per_rank", 1)
-    return max(1, round(layers / stages / count))
+    return max(1, round(float(layers / stages / count)))
 
 
 def _nearest_recompute(spec: SpecView, sink: Sink) -> None:
