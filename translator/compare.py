@@ -18,6 +18,11 @@ def equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
+def tidy(value: float) -> float:
+    """A computed number without the noise in its last digits: 0.01, not 0.010000000000000002."""
+    return float(f"{value:.13g}")
+
+
 def lost(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Leaves that ``wanted`` states and ``found`` does not say: leaf -> (wanted, found)."""
     return {

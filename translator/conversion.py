@@ -213,6 +213,11 @@ class _Judge:
         entry, touches, target, note = self._fate(
             fields, identical=reading.table.row_of_option[given.address].identical
         )
+        in_force = reading.native.values.get(given.address)
+        if given.address in reading.native.derived and not equal(in_force, given.value):
+            told = f"{str(in_force).lower() if isinstance(in_force, bool) else in_force} is in force: "
+            told += reading.native.derived[given.address]
+            note = f"{told}; {note}" if note else told
         return LedgerLine(given.written, value, given.place, entry, touches, target, note, fields)
 
     def _unchanged(self, given: Given) -> bool:
@@ -283,9 +288,15 @@ class _Judge:
                 continue
             written = any(address in self.rendered.stated for address in self.table.options_of(leaf))
             if leaf in self.differences or (written and not equal(value, self.baseline.get(leaf))):
-                options = sorted(table.options_of(leaf), key=lambda address: len(table.fields_of(address)))
+                options = sorted(table.options_of(leaf), key=self._how_telling)
                 grouped.setdefault(options[0] if options else leaf, []).append(leaf)
         return [self._default_line(label, tuple(group)) for label, group in grouped.items()]
+
+    def _how_telling(self, address: str) -> tuple[bool, int]:
+        """The order in which options name a default: those that hold something, then those about the fewest fields."""
+        assert self.reading.native is not None
+        assert self.reading.table is not None
+        return not self.reading.native.values.get(address), len(self.reading.table.fields_of(address))
 
     def _default_line(self, label: str, group: tuple[str, ...]) -> LedgerLine:
         reading = self.reading

@@ -431,7 +431,12 @@ ROWS: tuple[Row, ...] = (
             ),
             "rope_scaling_factor": ("model.rope.scaling_factor",),
             "rotary_seq_len_interpolation_factor": ("model.rope.scaling", "model.rope.scaling_factor"),
-            "rope_type": ("model.rope.scaling", "model.rope.beta_fast", "model.rope.beta_slow"),
+            "rope_type": (
+                "model.rope.scaling",
+                "model.rope.original_max_positions",
+                "model.rope.beta_fast",
+                "model.rope.beta_slow",
+            ),
             "rotary_scaling_factor": ("model.rope.scaling_factor",),
         },
     ),
@@ -479,5 +484,14 @@ ROWS: tuple[Row, ...] = (
     implied("model.attention_mask", "causal", "GPT training in Megatron-LM uses causal attention"),
     replace(switch("fp32_residual_connection", "model.residual_fp32"), write=_write_residual),
     same("init_method_std", "model.init_std"),
-    implied("model.init_output_scaling", "depth", "Megatron-LM scales output layers by 1/sqrt(2 layers)"),
+    linked(
+        (),
+        ["model.init_output_scaling"],
+        read=lambda _: {"model.init_output_scaling": "depth"},
+        write=lambda _, sink: sink.short(
+            "model.init_output_scaling",
+            Entry.APPROXIMATED,
+            "the last linear of a sublayer starts at 1/sqrt(2 layers) of the usual scale (transformer_config.py:2049)",
+        ),
+    ),
 )

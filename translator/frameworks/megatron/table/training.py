@@ -326,11 +326,13 @@ def _write_recompute(spec: SpecView, sink: Sink) -> None:
 def _nearest_recompute(spec: SpecView, sink: Sink, method: str | None) -> None:
     layers = spec("model.layers")
     if method == "every_nth" and layers:
-        count = max(1, layers // spec("recompute.layers", 2) // spec("parallel.pipeline.degree", 1))
+        stages = spec("parallel.pipeline.degree", 1) * spec("parallel.pipeline.stages_per_rank", 1)
+        every = spec("recompute.layers", 2)
+        count = max(1, layers // every // stages)
         sink.put("recompute_granularity", "full")
         sink.put("recompute_method", "block")
         sink.put("recompute_num_layers", count)
-        why = f"the first {count} layers of each stage are recomputed instead of every {spec('recompute.layers', 2)}th"
+        why = f"the first {count} layers of each stage are recomputed, instead of one layer in {every}"
     else:
         sink.put("recompute_granularity", "selective")
         why = "only core attention is recomputed; other saved results stay in memory"
