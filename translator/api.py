@@ -66,7 +66,7 @@ def convert(
         from translator.to_spec import to_spec
 
         return to_spec(reading)
-    name = source if isinstance(source, str) else source.name if isinstance(source, Source) else reading.framework
+    name = _name(source, reading)
     title = "spec" if reading.native is None else f"{frameworks.get(reading.framework).title} {reading.version}"
     return _convert(reading, target, version or target.default_version, one_line(name), title)
 
@@ -78,3 +78,9 @@ def write(spec: Spec | Reading, to: str) -> Conversion:
     from translator.spec_file import reading_of
 
     return convert(reading_of(spec), to)
+
+
+def _name(source: str | Source | Reading, reading: Reading) -> str:
+    if isinstance(source, Source):
+        return source.name
+    return "<stdin>" if source == "-" else source if isinstance(source, str) else reading.framework

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 _MODULES = (
     "translator.shell.codes",
@@ -25,9 +26,15 @@ def all_codes() -> dict[str, tuple[str, str]]:
     """Code -> (title, documentation), in order. Raises ValueError when two modules claim one code."""
     found: dict[str, tuple[str, str]] = dict(CORE)
     for name in _MODULES:
-        codes: dict[str, tuple[str, str]] = import_module(name).CODES
-        for code, entry in codes.items():
+        for code, entry in import_module(name).CODES.items():
             if code in found:
                 raise ValueError(f"code {code} is documented twice")
-            found[code] = entry
+            found[code] = entry if isinstance(entry, tuple) else _text(entry)
     return dict(sorted(found.items()))
+
+
+def _text(entry: Any) -> tuple[str, str]:
+    """A code whose parts are named (meaning, explanation, example, fix) in the form of the others."""
+    title = entry.meaning.rstrip(".")
+    example = f"Example: `{entry.example}`. " if entry.example else ""
+    return title[:1].lower() + title[1:], f"{entry.explanation}\n{example}Way out: {entry.fix}"
