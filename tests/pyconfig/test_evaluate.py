@@ -422,6 +422,7 @@ def test_unknown_conditions_around_return_and_raise() -> None:
         ("R122", "def f():\n    yield 1\n"),
         ("R122", "async def f():\n    return 1\n"),
         ("R123", "G = 1\ndef f():\n    global G\n    G = 2\n    return G\n"),
+        ("R114", "def g(d):\n    class K:\n        A = 1\n    return K.A if d else 2\ndef f():\n    return absent\n"),
         ("R124", "def f():\n    if os.environ['A']:\n        pass\n    return 1\n"),
         ("R125", "def f():\n    return 1 / 0\n"),
         ("R125", "def f():\n    return {}['a']\n"),
@@ -469,3 +470,25 @@ def test_relative_imports_of_a_module_with_a_name() -> None:
     assert bare.value == (Symbol(".registry"), Symbol(".model.Net"))
     named = evaluate(text, "pkg/run.py", "f", Library(), module_name="org.pkg.run")
     assert named.value == (Symbol("org.pkg.registry"), Symbol("org.pkg.model.Net"))
+
+
+def test_what_a_branch_asks_for_first_is_defined_after_it() -> None:
+    found = run(
+        """
+        class Sizes:
+            DIM = 64
+
+        def f():
+            config = Train.Config()
+            if os.environ.get("A"):
+                from parts import SEQ
+                config.a = SEQ
+                config.b = Sizes.DIM
+            else:
+                config.a = 512
+                config.b = 64
+            import parts
+            return config.a, config.b, parts.SEQ, Sizes.DIM, __name__ == "__main__"
+        """
+    )
+    assert found.value == (512, 64, 512, 64, False)

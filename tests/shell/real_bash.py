@@ -80,17 +80,25 @@ def make_stubs(folder: Path) -> Path:
 
 
 def run_bash(
-    script: Path, stubs: Path, positional: Sequence[str] = (), variables: Mapping[str, str] | None = None
+    script: Path,
+    stubs: Path,
+    positional: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    *,
+    timeout: float = 20,
 ) -> list[Call]:
     """What the script starts, in order of the stubs' records."""
     log = script.parent / "stub.log"
     log.unlink(missing_ok=True)
     command = ["/bin/bash", script.name, *positional]
     env = {"PATH": str(stubs), "STUB_LOG": str(log), **(variables or {})}
-    subprocess.run(
-        command, cwd=script.parent, env=env, timeout=20, check=False,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    try:
+        subprocess.run(
+            command, cwd=script.parent, env=env, timeout=timeout, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return []
     if not log.exists():
         return []
     calls: list[Call] = []

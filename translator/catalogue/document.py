@@ -65,6 +65,16 @@ def flavors_text(framework: str, version: str, families: dict[str, Any], aliases
     return _document(head, [names, '"families": {\n' + ",\n".join(blocks) + "\n}"])
 
 
+def classes_text(framework: str, version: str, tables: dict[str, dict[str, Any]]) -> str:
+    """The text of ``schemas/<framework>/classes-<version>.json``, one class or function per line."""
+    head = {"schema_version": SCHEMA_VERSION, "framework": framework, "version": version}
+    blocks = [
+        _block(name, [f"{_line(key)}: {_line(item)}" for key, item in table.items()], "{}")
+        for name, table in tables.items()
+    ]
+    return _document(head, blocks)
+
+
 def _spans(catalogues: Sequence[Catalogue], names: Sequence[frozenset[str]]) -> dict[str, Span]:
     """First version with a name and first one without it again; names in every version are left out."""
     spans: dict[str, Span] = {}

@@ -11,6 +11,7 @@ from typing import Any
 
 import libcst as cst
 
+from translator.catalogue import extract_torchtitan_python
 from translator.catalogue.annotations import ValueType, read_annotation
 from translator.catalogue.evaluate import (
     Evaluator,
@@ -30,10 +31,12 @@ _PRIVATE = "_"
 
 
 def extract(tree: SourceTree) -> list[Entry]:
-    """Every TOML option of a source tree, by address.
+    """Every option of a source tree, by address: TOML keys, or from 0.3.0 on fields of Python classes.
 
     Raises `SourceError` when the tree holds no ``JobConfig`` of dataclasses.
     """
+    if extract_torchtitan_python.is_python_configured(tree):
+        return extract_torchtitan_python.extract(tree)
     evaluator = Evaluator(tree)
     for name in CONFIG_MODULES:
         module = tree.module(name)
@@ -88,6 +91,10 @@ def extract_flavors(tree: SourceTree) -> tuple[dict[str, Any], dict[str, str]]:
     every field of the class, defaults merged in, nested dataclasses as objects. The second maps a family to the one
     whose table it shares. A family whose table is computed rather than written down is in neither.
     """
+    if extract_torchtitan_python.is_python_configured(tree):
+        from translator.catalogue.flavors_torchtitan_python import extract_flavors as extract_python_flavors
+
+        return extract_python_flavors(tree)
     evaluator = Evaluator(tree)
     homes: dict[tuple[str, str], str] = {}
     families: dict[str, Any] = {}

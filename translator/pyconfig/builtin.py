@@ -28,7 +28,6 @@ NAMES: dict[str, object] = {
     "None": None,
     "NotImplemented": Symbol("builtins.NotImplemented"),
     "Ellipsis": ...,
-    "__name__": Symbol("builtins.__name__"),
     "__file__": Symbol("builtins.__file__"),
     **{
         name: Symbol(f"builtins.{name}")

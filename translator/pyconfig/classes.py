@@ -30,7 +30,8 @@ class Classes(Expressions):
         """The names of a class body: constants, methods and nested classes."""
         if owner.scope is None:
             owner.scope = Frame(owner.module, {}, owner.parent)
-            self.block(owner.node.body.body, owner.scope)
+            with self.unconditionally():
+                self.block(owner.node.body.body, owner.scope)
             for name, item in owner.scope.names.items():
                 if isinstance(item, ClassValue) and item.owner is None and item.parent is owner.scope:
                     item.owner = owner
@@ -69,7 +70,7 @@ class Classes(Expressions):
                 if found is not MISSING:
                     return found
                 if self.is_dataclass(item) and (field := self.fields_of(item).get(name)):
-                    return self._default_of(*field)
+                    return self.default_of(*field)
             elif self.resolver.is_config(f"{item.name}.{name}"):
                 return Symbol(f"{item.name}.{name}")
         if name in {"__name__", "__qualname__"}:
@@ -124,9 +125,10 @@ class Classes(Expressions):
         """The default that the class's own text states for a field."""
         cls = self.classes.get(owner.cls)
         field = self.fields_of(cls).get(name) if cls is not None else None
-        return MISSING if field is None else self._default_of(*field)
+        return MISSING if field is None else self.default_of(*field)
 
-    def _default_of(self, node: cst.AnnAssign, home: ClassValue) -> object:
+    def default_of(self, node: cst.AnnAssign, home: ClassValue) -> object:
+        """The default that a field's statement gives, evaluated in its class; `MISSING` for a required field."""
         value = node.value
         if value is None:
             return MISSING

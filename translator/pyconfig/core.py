@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import libcst as cst
 
 from translator.errors import SourceError
 from translator.findings import Finding, Level, Place
+from translator.pyconfig.builtin import CONSTANTS
 from translator.pyconfig.codes import CODES
 from translator.pyconfig.journal import Container, Journal, State, apply, merged, merged_state, note_in
 from translator.pyconfig.limits import Limits, OverLimitError
@@ -193,6 +195,15 @@ class Core(ABC):
                 return goes_on
         return NEXT
 
+    @contextmanager
+    def unconditionally(self) -> Iterator[None]:
+        """What modules and classes define holds whatever the branch in which they are first asked for."""
+        outer, self.journal = self.journal, None
+        try:
+            yield
+        finally:
+            self.journal = outer
+
     def load(self, dotted: str, importing: ModuleValue) -> ModuleValue | None:
         """A module by name, its top level evaluated; ``None`` when it cannot be read."""
         key = (dotted, importing.file if dotted.startswith(".") else "")
@@ -225,10 +236,11 @@ class Core(ABC):
 
     def run_module(self, module: ModuleValue) -> None:
         """Evaluates the top level of a module."""
-        try:
-            self.block(module.source.tree.body, module.frame)
-        except RaisedError as error:
-            self.find("R119", f"the module raises an error when it is imported: {error}", error.place)
+        with self.unconditionally():
+            try:
+                self.block(module.source.tree.body, module.frame)
+            except RaisedError as error:
+                self.find("R119", f"the module raises an error when it is imported: {error}", error.place)
 
     def imported_value(self, ref: ImportRef, importing: ModuleValue) -> object:
         """What an import gives: from a module that can be read its value, else a symbol."""
@@ -238,8 +250,8 @@ class Core(ABC):
         if module is not None and (found := self.member(module, ref.attribute)) is not MISSING:
             return found
         joint = "" if ref.module.endswith(".") else "."
-        below = self.load(f"{ref.module}{joint}{ref.attribute}", importing)
-        return below or Symbol(f"{ref.module}{joint}{ref.attribute}")
+        name = f"{ref.module}{joint}{ref.attribute}"
+        return self.load(name, importing) or CONSTANTS.get(name, Symbol(name))
 
     def member(self, module: ModuleValue, name: str) -> object:
         """A global name of a module, ``MISSING`` when it has none."""

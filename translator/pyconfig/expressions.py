@@ -104,6 +104,8 @@ class Expressions(Core):
             if found is not MISSING:
                 return found
             where = where.parent
+        if name == "__name__":  # of an imported module, so never "__main__"
+            return frame.module.name or frame.module.file.rpartition("/")[2].removesuffix(".py")
         found = self.member(frame.module, name)
         return builtin.NAMES.get(name, MISSING) if found is MISSING else found
 
@@ -233,6 +235,10 @@ class Expressions(Core):
         for side in (left, right):
             if isinstance(side, Unknown):
                 return self.spread(side, node, frame)
+        if kind is cst.BitOr and (isinstance(left, ClassValue) or isinstance(right, ClassValue | None)):
+            members = (*_members(left), *_members(right))
+            if all(isinstance(item, ClassValue | Symbol | None) for item in members):
+                return members
         for side in (left, right):
             if isinstance(side, Call):
                 return self.unknown("R112", f"{side.callee} is not known", node, frame)
@@ -342,14 +348,23 @@ class Expressions(Core):
             return self.spread(owner, node, frame)
         if isinstance(owner, Symbol) and owner.name == "os.environ":
             return self.environment_value([self.subscript(node, frame)], node, frame)
-        if isinstance(owner, Symbol | ClassValue):  # a generic class with its parameters
-            return owner
+        if isinstance(owner, Symbol | ClassValue):
+            return self._of_types(owner, node, frame)
         key = self.subscript(node, frame)
         if isinstance(key, Unknown):
             return self.spread(key, node, frame)
         if isinstance(owner, list | tuple | str | bytes | dict | range):
             return owner[key]  # type: ignore[call-overload, index]
         return self.unknown("R110", f"{builtin.describe(owner)} is not subscripted", node, frame)
+
+    def _of_types(self, owner: Symbol | ClassValue, node: cst.Subscript, frame: Frame) -> object:
+        """A generic class with its parameters is the class; annotations and unions are what they are of."""
+        name = owner.name.removeprefix("typing.") if isinstance(owner, Symbol) else ""
+        if name not in {"Annotated", "Optional", "Union"}:
+            return owner
+        key = self.subscript(node, frame)
+        items = key if isinstance(key, tuple) else (key,)
+        return items[0] if name == "Annotated" else (*items, None) if name == "Optional" else items
 
     def environment_value(self, args: list[object], node: Any, frame: Frame) -> object:
         """The value of an environment variable, where it was given."""
@@ -427,3 +442,8 @@ class Expressions(Core):
                     yield None
                 else:
                     yield from self._loop(loop.inner_for_in, frame)
+
+
+def _members(side: object) -> tuple[object, ...]:
+    """The classes of a union of types."""
+    return side if isinstance(side, tuple) else (side,)

@@ -74,7 +74,7 @@ def apply(state: State, note: Callable[[Container, object], None]) -> None:
 def merged_state(first: State, second: State, before: State, unknown: Unknown) -> State:
     """What holds after either of two branches."""
     found: State = {}
-    for where in first.keys() | second.keys():
+    for where in {**first, **second}:
         box, key, old = before[where]
         one = first[where][2] if where in first else old
         other = second[where][2] if where in second else old

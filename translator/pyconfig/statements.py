@@ -342,7 +342,7 @@ class Machine(Calls):
             self.set_entry(frame.names, bound, ImportRef(target, None, frame.module.file))
 
     def _run_ImportFrom(self, node: cst.ImportFrom, frame: Frame) -> None:  # noqa: N802
-        module = _absolute(node, frame.module)
+        module = absolute_module(node, frame.module)
         if isinstance(node.names, cst.ImportStar):
             found = self.load(module, frame.module)
             if found is None:
@@ -358,7 +358,7 @@ class Machine(Calls):
             self.set_entry(frame.names, bound, ImportRef(module, name, frame.module.file))
 
 
-def _absolute(node: cst.ImportFrom, module: ModuleValue) -> str:
+def absolute_module(node: cst.ImportFrom, module: ModuleValue) -> str:
     """The module that an import names: absolute where the importing module's own name is known."""
     name = dotted_name(node.module) if node.module is not None else ""
     level = len(node.relative)

@@ -134,7 +134,7 @@ class _Evaluator:
         self.at += 1
         live = self.live
         self.live = live and condition != 0
-        yes = self.expression(2)
+        yes = self.expression(0)
         if self.peek() != ":":
             raise ArithmeticFaultError("':' expected")
         self.at += 1

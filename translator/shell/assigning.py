@@ -78,8 +78,8 @@ class Assigning(Core):
         elif var is not None and var.array is not None:
             key = "0" if var.assoc else 0
         if key is not None:
-            elements = dict(var.items()) if var is not None else {}
-            self.spend(len(elements) // 512)
+            elements = var.elements() if var is not None else {}
+            self.spend(len(elements) // 128)
             elements[key] = self._joined(name, var, elements.get(key), value, append)
             self.state.vars[name] = (var or Var()).replaced(None, elements)
             return
@@ -144,7 +144,7 @@ class Assigning(Core):
         if (var := self.state.vars.get(name)) is not None and var.reference and var.value is not None:
             name = var.value.text
         var = self.state.vars.get(name)
-        elements: dict[Key, Value] = dict(var.items()) if var is not None and assign.append else {}
+        elements: dict[Key, Value] = var.elements() if var is not None and assign.append else {}
         assoc = var is not None and var.assoc
         position = max((k for k in elements if isinstance(k, int)), default=-1) + 1
         plain: list[Value] = []
@@ -168,7 +168,7 @@ class Assigning(Core):
                 position += 1
         for key_value, value in zip(plain[::2], [*plain[1::2], Value(())], strict=False):
             elements[key_value.text] = self._plain(value)
-        self.spend(len(elements) // 512)
+        self.spend(len(elements) // 128)
         self.state.vars[name] = (var or Var()).replaced(None, elements)
 
     def _elements(self, item: object, source: Source, elements: dict[Key, Value], last: int) -> list[Value]:

@@ -43,6 +43,10 @@ class Commands(Assigning):
         tokens = node.tokens
         if tokens is None:
             tokens = node.tokens = tokenize(Lexer(node.source), node.spans)
+        if node.dangling is not None:
+            place = node.source.place(node.dangling)
+            message = "the backslash is followed by a space: it does not continue the line, and passes a space"
+            self.report("R072", "warning", message, place, "remove what follows the backslash")
         if tokens.trouble is not None:
             place = node.source.place(tokens.trouble)
             self.report("R060", "error", "this is not understood as bash", place, "check the script with bash -n")
@@ -53,10 +57,12 @@ class Commands(Assigning):
     def _words(self, node: Simple, words: Sequence[object], assigns: Sequence[Assign]) -> Flow | None:
         source = node.source
         if not words:
-            self.state.status = 0
-            self.assumable = False
+            self.substituted = False
             for assign in assigns:
                 self.apply(assign, source)
+            if not self.substituted:
+                self.state.status = 0
+                self.assumable = False
             return None
         first = words[0]
         bare = first.bare if not isinstance(first, Assign) else None  # type: ignore[attr-defined]
@@ -359,7 +365,7 @@ class Commands(Assigning):
         found = launch.build(program, env, self.allocation, place)
         self.launches.append(found)
         self.spend(len(found.argv) // 8)
-        self._remark(program.arguments)
+        self._remark((program.program, *program.arguments))
 
     def _remark(self, arguments: Sequence[Value]) -> None:
         """Findings on what expansion did to the arguments of a launch."""
@@ -384,4 +390,4 @@ class Commands(Assigning):
         what = f"positional parameter {name}" if name.isdigit() else name
         after = f" after {option.text}" if option is not None else ""
         message = f"{what} is not set and expands to nothing{after}"
-        self.report("R061", "warning", message, unknown.place, supply(name), option.text if option else None)
+        self.report("R061", "warning", message, unknown.place, supply(name), option=option.text if option else None)

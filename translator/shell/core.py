@@ -43,6 +43,7 @@ class Core:
         self.context = Context()
         self.cause: Unknown | None = None
         self.assumable = False
+        self.substituted = False
         self.out: list[Chunk] | None = None
         self.opaque = False
         self.stdin: Value | None = None
@@ -85,7 +86,7 @@ class Core:
     # -- reports and limits
 
     def report(
-        self, code: str, level: str, message: str, place: Place | None, fix: str = "", option: str | None = None
+        self, code: str, level: str, message: str, place: Place | None, fix: str = "", *, option: str | None = None
     ) -> None:
         """One finding; the same thing is said once."""
         key = (code, message, place)

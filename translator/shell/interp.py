@@ -332,6 +332,7 @@ class Interpreter(Commands):
         self.out, self.opaque, self.stdin = out, False, None
         self.quiet += 1
         self.depth += 4
+        self.substituted = True
         try:
             self.subshell(action)
             opaque = self.opaque

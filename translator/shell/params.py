@@ -97,8 +97,8 @@ class Parameters:
         key = self.interp.key(var, Value((Chunk(index, self.interp.source, self.interp.offset),)))
         return dict(var.items()).get(key) if key is not None else None
 
-    def _join(self, values: Sequence[Value]) -> Value:
-        separator = self.interp.star_separator()
+    def _join(self, values: Sequence[Value], separator: str | None = None) -> Value:
+        separator = self.interp.star_separator() if separator is None else separator
         chunks: list[Chunk] = []
         for at, value in enumerate(values):
             if at and separator:
@@ -157,7 +157,7 @@ class Parameters:
             self.expander.add(self._count(part, values, source), part, out, splitting)
             return
         if part.op in _DEFAULTING:
-            joined = self._join(values) if values else None
+            joined = self._join(values, None if star else " ") if values else None
             if part.op[-1] == "+" or joined is None or (part.op[0] == ":" and is_empty(joined)):
                 chosen = self._defaulted(part, joined, source, out, splitting)
                 if chosen is not None:
@@ -173,9 +173,13 @@ class Parameters:
         if not values and not part.quoted and part.index is not None and part.name not in self.interp.state.vars:
             out.append(self._hole(part, source).chunks[0])
         flags = QUOTED if part.quoted else (SPLIT if splitting else 0)
+        between = Chunk("", source, part.start, None, BREAK)
+        ifs = self.interp.ifs()
+        if ifs and flags == SPLIT:
+            between = Chunk(ifs[0], source, part.start, None, SPLIT)
         for at, value in enumerate(values):
             if at:
-                out.append(Chunk("", source, part.start, None, BREAK))
+                out.append(between)
             if part.quoted and not value.text:
                 out.append(Chunk("", source, part.start, None, QUOTED))
             out.extend(chunk.flagged(flags) for chunk in value.chunks)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from translator.shell.lexer import PLACEHOLDER
+from translator.shell.lexer import PLACEHOLDER, close_paren
 from translator.shell.mend import mended
 from translator.shell.syntax import (
     AndOr,
@@ -35,6 +35,7 @@ from translator.shell.values import DerivedSource, Source
 if TYPE_CHECKING:
     from tree_sitter import Node as Tree
     from tree_sitter import Parser
+    from tree_sitter import Tree as Grammar
 
 MAX_NESTING = 60
 """Statements nested deeper than this are skipped."""
@@ -47,6 +48,7 @@ PARSE_SECONDS = 2.5
 MAX_BYTES = 8_000_000
 """Text beyond this size is not read."""
 
+_FALSE_CONTINUATION = re.compile(r"[ \t]*(\\)[ \t](?:[ \t]*\\[ \t])*[ \t]*(?=\n|\Z)")
 _NOT_ASCII = re.compile(r"[^\x01-\x7e]")
 _SIMPLE = frozenset({"command", "variable_assignment", "variable_assignments", "declaration_command", "unset_command"})
 _STATEMENTS = _SIMPLE | {
@@ -95,6 +97,46 @@ def _masked(source: Source, start: int, end: int) -> bytes:
     return text.encode("ascii")
 
 
+def _tree(data: bytes) -> tuple[Grammar, bool]:
+    """The grammar's tree, its known weaknesses mended; True when it was cut short."""
+    tree, late = _parse(data)
+    if not late and (text := mended(data, tree.root_node)) is not None:
+        data = text
+        tree, late = _parse(data)
+    if not late and tree.root_node.has_error and b"$((" in data:
+        again, late_again = _parse(_without_arithmetic(data.decode("ascii")))
+        if not late_again and not again.root_node.has_error:
+            tree = again
+    return tree, late
+
+
+def _parse(data: bytes) -> tuple[Grammar, bool]:
+    if len(data) <= SMALL_BYTES:
+        return _parser().parse(data), False
+    deadline = time.monotonic() + PARSE_SECONDS
+    late = False
+
+    def read(offset: int, _point: object) -> bytes:
+        nonlocal late
+        late = late or time.monotonic() > deadline
+        return b"" if late else data[offset : offset + 4096]
+
+    return _parser().parse(read), late
+
+
+def _without_arithmetic(text: str) -> bytes:
+    """The text with the inside of ``$(( ))`` made plain: the grammar does not know every expression of bash."""
+    pieces: list[str] = []
+    at = 0
+    while (found := text.find("$((", at)) >= 0:
+        close = close_paren(text, found + 3, len(text))
+        if not text.startswith("))", close):
+            break
+        pieces += [text[at : found + 3], "1" * (close - found - 3)]
+        at = close
+    return "".join([*pieces, text[at:]]).encode("ascii")
+
+
 def parse(source: Source, start: int = 0, end: int | None = None, *, once: bool = False) -> Parsed:
     """The statements of a part of a source. Never raises; trouble is in ``errors`` and ``truncated``.
 
@@ -104,23 +146,9 @@ def parse(source: Source, start: int = 0, end: int | None = None, *, once: bool 
     truncated = None
     if end - start > MAX_BYTES:
         end, truncated = start + MAX_BYTES, f"the text is longer than {MAX_BYTES} characters"
-    data = _masked(source, start, end)
-    if len(data) <= SMALL_BYTES:
-        tree = _parser().parse(data)
-        if (text := mended(data, tree.root_node)) is not None:
-            tree = _parser().parse(text)
-    else:
-        deadline = time.monotonic() + PARSE_SECONDS
-        late = False
-
-        def read(offset: int, _point: object) -> bytes:
-            nonlocal late
-            late = late or time.monotonic() > deadline
-            return b"" if late else data[offset : offset + 4096]
-
-        tree = _parser().parse(read)
-        if late:
-            truncated = f"parsing took longer than {PARSE_SECONDS:g} s"
+    tree, late = _tree(_masked(source, start, end))
+    if late:
+        truncated = f"parsing took longer than {PARSE_SECONDS:g} s"
     root = tree.root_node
     lowering = _Lowering(source, start)
     body = lowering.each(root.children)
@@ -198,7 +226,12 @@ class _Lowering:
 
     def _simple(self, node: Tree) -> Simple:
         start, end = self._span(node)
-        return Simple(self.source, start, end, [(start, end)])
+        simple = Simple(self.source, start, end, [(start, end)])
+        text = self.source.text
+        if text[end : end + 1] in {" ", "\t", "\\"} and (hit := _FALSE_CONTINUATION.match(text, end)) is not None:
+            simple.dangling = hit.start(1)
+            simple.spans = [(start, hit.end())]
+        return simple
 
     def _compound(self, kind: str, node: Tree) -> Node:
         source, (start, end) = self.source, self._span(node)

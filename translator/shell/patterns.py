@@ -84,6 +84,8 @@ class Pattern:
             regex = self.regex
         if not self.literal:
             return []
+        if not text:
+            return [(0, 0)] if self.matches(text) else []
         try:
             found = [hit.span() for hit in re.finditer(regex, text, re.DOTALL) if hit.end() > hit.start()]
         except (re.error, OverflowError, RecursionError):

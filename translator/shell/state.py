@@ -46,7 +46,13 @@ class Var:
             return [] if self.value is None else [(0, self.value)]
         if self.assoc:
             return list(self.array.items())
-        return sorted(self.array.items(), key=lambda pair: pair[0])
+        keys = list(self.array)
+        ordered = sorted(keys)
+        return list(self.array.items()) if keys == ordered else [(key, self.array[key]) for key in ordered]
+
+    def elements(self) -> dict[Key, Value]:
+        """A copy of the elements, in no particular order."""
+        return dict(self.items()) if self.array is None else dict(self.array)
 
     def same(self, other: Var) -> bool:
         """True when both hold the same text."""

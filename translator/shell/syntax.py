@@ -74,13 +74,14 @@ class Tokens:
 class Simple(Node):
     """A simple command; its words are cut at the first run and kept."""
 
-    __slots__ = ("heredocs", "spans", "tokens")
+    __slots__ = ("dangling", "heredocs", "spans", "tokens")
 
     def __init__(self, source: Source, start: int, end: int, spans: list[Span]) -> None:
         super().__init__(source, start, end)
         self.spans = spans
         self.heredocs: list[Heredoc] = []
         self.tokens: Tokens | None = None
+        self.dangling: int | None = None
 
 
 class Conditional(Node):
