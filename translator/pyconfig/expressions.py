@@ -10,6 +10,7 @@ import libcst as cst
 from translator.pyconfig import builtin
 from translator.pyconfig.core import Core, Outcome
 from translator.pyconfig.operators import ORDER, UNARY, binary, wide
+from translator.pyconfig.resolver import Members
 from translator.pyconfig.values import (
     MISSING,
     Call,
@@ -145,6 +146,10 @@ class Expressions(Core):
         if found is not MISSING:
             return self.materialise(owner, name, found, frame.module.source.place(node))
         method = self.method_of(owner, name)
+        if method is None and isinstance(self.resolver, Members):
+            found = self.resolver.member(owner, name, frame.module.source.place(node))
+            if found is not MISSING:
+                return found
         return method or self.unknown("R114", f"the default of {name} is not known", node, frame)
 
     def own_default(self, owner: Node, name: str) -> object:

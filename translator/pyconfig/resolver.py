@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from translator.findings import Place
-from translator.pyconfig.values import MISSING, NOT_KNOWN
+from translator.pyconfig.values import MISSING, NOT_KNOWN, Node
 
 
 class Resolver(Protocol):
@@ -36,6 +36,14 @@ class ClassFacts(Protocol):
 
     def is_subclass(self, cls: str, base: str) -> bool | None:
         """Whether the first class is, or derives from, the second; ``None`` when not known."""
+
+
+@runtime_checkable
+class Members(Protocol):
+    """What a resolver may also know about methods and properties of configuration objects."""
+
+    def member(self, owner: Node, name: str, place: Place) -> object:
+        """What ``owner.name`` is, for a name that is no field; a method as a `Partial`; `MISSING` where not known."""
 
 
 class NoResolver:
