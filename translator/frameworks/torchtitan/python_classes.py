@@ -1,20 +1,34 @@
-"""The Config classes of 0.3.0 that a configuration is written with: where they are imported from, and their defaults.
+"""The Config classes of 0.3.0 that a configuration is written with, at the places where they stand.
 
-``SECTIONS`` are the fields of ``Trainer.Config`` that hold a dataclass which nobody swaps (``trainer.py:60-118``);
-``CLASSES`` all classes by the name that a configuration calls, nested Configs included; a field that holds a class of
-its own has that class's name as its default.
+Which class stands where by default is in the catalogue, the classes themselves in ``classes-0.3.0.json``; here is only
+what neither says: the six plain dataclasses of ``Trainer.Config`` (``trainer.py:60-118``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from translator.catalogue import Catalogue
+
+VERSION = "0.3.0"
+CLASS_KIND = "class"
+DATACLASSES: Mapping[str, str] = {
+    "training": "TrainingConfig",
+    "parallelism": "ParallelismConfig",
+    "compile": "CompileConfig",
+    "comm": "CommConfig",
+    "debug": "DebugConfig",
+    "override": "OverrideConfig",
+}
 
 
 class ConfigClass(NamedTuple):
     """A class to construct: ``call`` is what is written (``SelectiveAC.Config``), ``module`` where its name is from.
 
-    ``fields`` are defaults of classes that can be swapped; those of the fixed sections are in the catalogue.
+    ``fields`` are the defaults; a field that holds a class has the class's short name.
     """
 
     call: str
@@ -27,87 +41,55 @@ class ConfigClass(NamedTuple):
         return self.call.partition(".")[0]
 
 
-def _nested(name: str, module: str, **fields: object) -> tuple[str, ConfigClass]:
-    return name, ConfigClass(f"{name}.Config", f"torchtitan.{module}", fields)
+@cache
+def find(name: object) -> ConfigClass | None:
+    """The class of a short name such as ``SelectiveAC`` or ``TrainingConfig``; None when there is none."""
+    from translator.catalogue.classes import classes
+    from translator.pyconfig.values import MISSING, Node, Symbol
+
+    known = classes("torchtitan", VERSION)
+    try:
+        canonical = known.by_component(str(name))
+    except KeyError:
+        return None
+    module, _, owner = known.imports(canonical)[0].rpartition(".")
+    nested = canonical.endswith(f".{owner}.Config")
+    fields: dict[str, object] = {}
+    for field in known.fields(canonical):
+        default = known.default(canonical, field)
+        if isinstance(default, Node):
+            fields[field] = known.component(default.cls)
+        elif default is not MISSING and not isinstance(default, Symbol):
+            fields[field] = default
+    return ConfigClass(f"{owner}.Config" if nested else owner, module, fields)
 
 
-_AC = {"preserve_rng_state": True, "determinism_check": "default", "debug": False}
-_LOADER = {
-    "num_workers": 0,
-    "persistent_workers": False,
-    "pin_memory": False,
-    "prefetch_factor": None,
-}
-_CONVERTER = {"model_compile_enabled": False}
+@cache
+def places() -> Mapping[str, str | None]:
+    """The addresses that hold a class, and the short name of the one that stands there by default."""
+    from translator.catalogue import load
 
-SECTIONS: Mapping[str, ConfigClass] = {
-    "training": ConfigClass("TrainingConfig", "torchtitan.config", {}),
-    "parallelism": ConfigClass("ParallelismConfig", "torchtitan.config", {}),
-    "compile": ConfigClass("CompileConfig", "torchtitan.config", {}),
-    "comm": ConfigClass("CommConfig", "torchtitan.config", {}),
-    "debug": ConfigClass("DebugConfig", "torchtitan.config", {}),
-    "override": ConfigClass("OverrideConfig", "torchtitan.config", {}),
-    "profiler": ConfigClass("Profiler.Config", "torchtitan.tools.profiler", {}),
-    "metrics": ConfigClass("MetricsProcessor.Config", "torchtitan.components.metrics", {}),
-    "lr_scheduler": ConfigClass("LRSchedulersContainer.Config", "torchtitan.components.optimizer", {}),
-}
-CLASSES: Mapping[str, ConfigClass] = dict(
-    (
-        _nested("OptimizersContainer", "components.optimizer"),
-        _nested("CheckpointManager", "components.checkpoint"),
-        _nested("Validator", "components.validate"),
-        _nested("SelectiveAC", "distributed.activation_checkpoint", **_AC),
-        _nested("FullAC", "distributed.activation_checkpoint", **_AC),
-        _nested(
-            "MemoryBudgetAC",
-            "distributed.activation_checkpoint",
-            **_AC,
-            memory_budget=0.5,
-            visualize_memory_budget_pareto=False,
-        ),
-        _nested("CrossEntropyLoss", "components.loss", global_vocab_size=None),
-        _nested("ChunkedLossWrapper", "components.loss", num_chunks=8, loss_fn="CrossEntropyLoss"),
-        _nested(
-            "HuggingFaceTextDataLoader",
-            "hf_datasets.text_datasets",
-            dataset="c4_test",
-            dataset_path=None,
-            **_LOADER,
-            infinite=True,
-        ),
-        _nested(
-            "Float8LinearConverter",
-            "components.quantization",
-            **_CONVERTER,
-            recipe_name="rowwise",
-            filter_fqns=[],
-            emulate=False,
-        ),
-        _nested("Float8GroupedExpertsConverter", "components.quantization", **_CONVERTER),
-        _nested("MXFP8LinearConverter", "components.quantization", **_CONVERTER, fqns=[]),
-        _nested(
-            "MXFP8GroupedExpertsConverter",
-            "components.quantization",
-            **_CONVERTER,
-            recipe_name="mxfp8_rceil",
-            pad_multiple=32,
-        ),
-        _nested("NVFP4LinearConverter", "components.quantization", **_CONVERTER, fqns=[]),
-    )
-)
-# The class in force where a configuration names none (trainer.py:79-118).
-DEFAULT_CLASS: Mapping[str, str] = {
-    "activation_checkpoint": "SelectiveAC",
-    "checkpoint": "CheckpointManager",
-    "optimizer": "OptimizersContainer",
-    "validator": "Validator",
-    "validator.dataloader": "HuggingFaceTextDataLoader",
-    "dataloader": "BaseDataLoader",
-    "loss": "BaseLoss",
-}
+    entries = load("torchtitan", VERSION).entries
+    return {entry.address: entry.default for entry in entries if entry.kind == CLASS_KIND}
 
 
-def fields_of(path: str, values: Mapping[str, object]) -> Mapping[str, object]:
-    """Defaults of the class in force at ``path``, by address; empty for a class that is not known here."""
-    known = CLASSES.get(str(values.get(path, DEFAULT_CLASS.get(path))))
-    return {f"{path}.{name}": value for name, value in known.fields.items()} if known else {}
+def class_at(path: str, values: Mapping[str, object]) -> ConfigClass | None:
+    """The class in force at a section or a place; None where nothing stands, or nothing that is known."""
+    name = DATACLASSES.get(path) or values.get(path, places().get(path))
+    return None if name is None else find(name)
+
+
+def defaults_at(path: str, values: Mapping[str, object], catalogue: Catalogue) -> dict[str, object]:
+    """Defaults of the fields of the class in force at ``path``, by address.
+
+    The class that stands there anyway may have been given other defaults at that place, which the catalogue has.
+    """
+    known = class_at(path, values)
+    if known is None:
+        return {}
+    usual = values.get(path, places().get(path)) == places().get(path)
+    found = {f"{path}.{name}": default for name, default in known.fields.items()}
+    return {
+        address: catalogue.default(address) if usual and address in catalogue else default
+        for address, default in found.items()
+    }

@@ -58,14 +58,14 @@ def plain_comment(text: str) -> str:
 def layout(value: object, indent: str = "", used: int = 0) -> str:
     """An expression; ``indent`` is that of its first line, ``used`` the columns before and after it on that line."""
     flat = _flat(value)
-    if flat is not None and len(indent) + used + len(flat) <= WIDTH:
+    if flat is not None and (_is_atom(value) or len(indent) + used + len(flat) <= WIDTH):
         return flat
     inner = indent + INDENT
     if isinstance(value, Call):
         lines = [f"{inner}{layout(item, inner, 1)}," for item in value.positional]
         for argument in value.arguments:
             comment = f"  # {plain_comment(argument.comment)}" if argument.comment else ""
-            text = layout(argument.value, inner, len(argument.name) + 2)
+            text = layout(argument.value, inner, len(argument.name) + 2 + len(comment))
             first, newline, rest = text.partition("\n")
             # Behind an exploded value the comment stands on its opening line.
             head = f"{inner}{argument.name}={first}"
@@ -80,6 +80,13 @@ def layout(value: object, indent: str = "", used: int = 0) -> str:
         opening, closing = ("[", "]") if isinstance(value, list) else ("(", ")")
         return _exploded(opening, [f"{inner}{layout(item, inner, 1)}," for item in value], closing, indent)
     return flat if flat is not None else literal(value)
+
+
+def _is_atom(value: object) -> bool:
+    """Whether there is nothing inside that could stand on lines of its own."""
+    if isinstance(value, Call):
+        return not value.arguments and not value.positional
+    return not isinstance(value, (Mapping, list, tuple)) or not value
 
 
 def _exploded(opening: str, lines: Iterable[str], closing: str, indent: str) -> str:

@@ -14,9 +14,9 @@ from translator.compare import equal
 from translator.frameworks.base import RenderContext, Rendered
 from translator.frameworks.torchtitan.addresses import MODEL_ARGUMENTS
 from translator.frameworks.torchtitan.groups import EVERYTHING
-from translator.frameworks.torchtitan.python_classes import CLASSES, DEFAULT_CLASS, SECTIONS, ConfigClass
+from translator.frameworks.torchtitan.python_classes import DATACLASSES, ConfigClass, class_at, find, places
 from translator.frameworks.torchtitan.python_names import import_lines, module_name
-from translator.frameworks.torchtitan.python_text import Argument, Call, Code, layout
+from translator.frameworks.torchtitan.python_text import WIDTH, Argument, Call, Code, layout, plain_comment
 from translator.frameworks.torchtitan.render import (
     FACTS,
     LAUNCH,
@@ -37,7 +37,6 @@ TEMPLATE = "torchtitan/config.py.j2"
 NAME, FLAVOR, BACKEND = "model_spec.name", "model_spec.flavor", "model_spec.attn_backend"
 CONVERTERS, GROUPS = "model_spec.converters", "optimizer.param_groups"
 MODEL_PREFIX = "model_spec."
-TRAINER = ConfigClass("Trainer.Config", "torchtitan.trainer", {})
 # A run cannot do without these, or is read for them first.
 ALWAYS = frozenset(
     {
@@ -79,6 +78,7 @@ ORDER = (
     "debug",
     "override",
 )
+DEFAULT_COMMENT = "default of the source"
 _ADAMW = {"betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.1}
 
 
@@ -88,8 +88,6 @@ def must_state(address: str, value: Any, version: str) -> bool:
         return address in FACTS
     if address in ALWAYS or address.startswith(MODEL_PREFIX) or history("torchtitan").default_drifts(address):
         return True
-    if address in DEFAULT_CLASS:
-        return bool(value != DEFAULT_CLASS[address])
     catalogue = load("torchtitan", version)
     return address not in catalogue or not equal(value, catalogue.default(address))
 
@@ -117,6 +115,11 @@ class _Writer:
         self.need(known.module, known.imported)
         return Call(known.call)
 
+    def construct_by_name(self, name: str) -> Call:
+        known = find(name)
+        assert known is not None
+        return self.construct(known)
+
     def state(self, address: str) -> None:
         self.stated[address] = text_of(address, self.value(address))
 
@@ -124,7 +127,7 @@ class _Writer:
 
     def configuration(self, has_model: bool) -> Call:
         """The call of Trainer.Config with everything that is written."""
-        call = self.construct(TRAINER)
+        call = self.construct_by_name("Trainer")
         heads = {address.partition(".")[0] for address in self.written()}
         known = [name for name in ORDER if name in heads]
         for name in [*known, *sorted(heads.difference(ORDER))]:
@@ -133,7 +136,7 @@ class _Writer:
                     call.add(name, Code("model_spec"))
             elif name == "optimizer":
                 call.arguments.append(self.optimizer())
-            elif name in SECTIONS or name in DEFAULT_CLASS:
+            elif name in DATACLASSES or name in places():
                 argument = self.section(name)
                 call.arguments += [argument] if argument is not None else []
             else:
@@ -149,56 +152,40 @@ class _Writer:
 
     def must_state(self, address: str, value: Any) -> bool:
         path, _, name = address.rpartition(".")
-        known = CLASSES.get(str(self.sink.values.get(path, DEFAULT_CLASS.get(path))))
-        if known is not None and name in known.fields and address not in ALWAYS:
+        known = class_at(path, self.sink.values) if path in places() else None
+        usual = self.sink.values.get(path, places().get(path)) == places().get(path)
+        if known is not None and not usual and name in known.fields and address not in ALWAYS:
             return not equal(value, known.fields[name])
         return must_state(address, value, self.version)
 
     def section(self, path: str) -> Argument | None:
         """A section, or a class that stands at a place where others could; None when nothing of it is written."""
         comment = ""
-        if path in DEFAULT_CLASS:
-            name = self.sink.values.get(path, DEFAULT_CLASS[path])
-            if path in self.sink.values:
-                self.state(path)
-                comment = self.comment(path)
-            if name is None:
+        if path in self.sink.values:
+            self.state(path)
+            comment = self.comment(path)
+            # Its fields say so themselves.
+            comment = "" if comment == DEFAULT_COMMENT else comment
+            if self.sink.values[path] is None:
                 return Argument(path.rpartition(".")[2], None, comment)
-            known = CLASSES.get(str(name))
-        else:
-            known = SECTIONS.get(path)
+        known = class_at(path, self.sink.values)
         if known is None:
             return None
         call = self.construct(known)
         inner = f"{path}."
-        for address in self.written():
-            if not address.startswith(inner):
-                continue
+        order = list(known.fields)
+        mine = [address for address in self.written() if address.startswith(inner)]
+        for address in sorted(mine, key=lambda address: _place(address.removeprefix(inner), order)):
             rest = address.removeprefix(inner)
-            if "." in rest or address in DEFAULT_CLASS or address == "loss.loss_fn":
+            if "." in rest or address in places():
                 continue
             self.state(address)
             call.add(rest, self.field_value(address), self.comment(address))
-        for nested in ("loss.loss_fn", "validator.dataloader"):
+        for nested in places():
             if nested.startswith(inner) and any(address.startswith(nested) for address in self.sink.values):
-                argument = self.nested(nested)
+                argument = self.section(nested)
                 call.arguments += [argument] if argument is not None else []
         return Argument(path.rpartition(".")[2], call, comment)
-
-    def nested(self, path: str) -> Argument | None:
-        """A class inside a class."""
-        known = CLASSES.get(str(self.sink.values.get(path, DEFAULT_CLASS.get(path))))
-        if known is None:
-            return None
-        if path in self.sink.values:
-            self.state(path)
-        call = self.construct(known)
-        for name in known.fields:
-            address = f"{path}.{name}"
-            if address in self.sink.values and self.must_state(address, self.sink.values[address]):
-                self.state(address)
-                call.add(name, self.field_value(address), self.comment(address))
-        return Argument(path.rpartition(".")[2], call)
 
     def field_value(self, address: str) -> Any:
         if address.endswith("global_vocab_size") and NAME in self.sink.values:
@@ -221,7 +208,7 @@ class _Writer:
                 if name not in _ADAMW or not equal(_ADAMW[name], value):
                     call.add(name, value)
             return Argument("optimizer", call, self.comment(GROUPS))
-        call = self.construct(CLASSES["OptimizersContainer"])
+        call = self.construct_by_name("OptimizersContainer")
         items = [self.group(item) for item in groups]
         call.add("param_groups", items)
         for address in others:
@@ -276,7 +263,7 @@ class _Writer:
         return _assigned("model_spec", call, comment)
 
     def converter(self, item: Mapping[str, Any]) -> Call:
-        known = CLASSES.get(str(item.get("class")))
+        known = find(item.get("class"))
         if known is None:
             return Call(str(item.get("class")))
         call = self.construct(known)
@@ -286,10 +273,15 @@ class _Writer:
         return call
 
 
-def _assigned(name: str, call: Call, comment: str = "") -> list[str]:
-    from translator.frameworks.torchtitan.python_text import plain_comment
+def _place(name: str, order: Sequence[str]) -> int:
+    """Where a class has a field; at the end for what it does not declare."""
+    return order.index(name) if name in order else len(order)
 
+
+def _assigned(name: str, call: Call, comment: str = "") -> list[str]:
     text = layout(call, "    ", len(name) + 3).splitlines()
+    if len(text) == 1 and len(text[0]) + len(name) + len(comment) + 9 > WIDTH:
+        comment = ""
     lines = [f"{name} = {text[0]}", *(line.removeprefix("    ") for line in text[1:])]
     if comment:
         lines[0] += f"  # {plain_comment(comment)}"

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 SEQUENCE = "parallelism.enable_sequence_parallel"
 NAME, FLAVOR, BACKEND = "model_spec.name", "model_spec.flavor", "model_spec.attn_backend"
 GROUPS = "optimizer.param_groups"
-# Classes that another one takes along; outer before inner.
-_SWAPPABLE = ("activation_checkpoint", "dataloader", "loss", "loss.loss_fn", "validator.dataloader")
 
 
 def settle(native: Native, catalogue: Catalogue) -> None:
@@ -40,7 +38,7 @@ def settle(native: Native, catalogue: Catalogue) -> None:
     values = native.values
     values.update({address: copy.copy(catalogue.default(address)) for address in catalogue.addresses()})
     stated = {address: copy.copy(value) for address, value in native.explicit_values().items()}
-    _classes(values, stated)
+    _classes(values, stated, catalogue)
     values.update(stated)
     state = State(native)
     _model(state)
@@ -54,15 +52,15 @@ def settle(native: Native, catalogue: Catalogue) -> None:
     refusals_python.check(state)
 
 
-def _classes(values: dict[str, object], stated: Mapping[str, object]) -> None:
-    """The class at each path that can be swapped, with the defaults of its own fields only."""
-    for path in _SWAPPABLE:
-        inherited = python_classes.DEFAULT_CLASS.get(path, values.get(path))
-        values[path] = stated.get(path, inherited)
+def _classes(values: dict[str, object], stated: Mapping[str, object], catalogue: Catalogue) -> None:
+    """The class at each place, with the defaults of its own fields only; outer places come before inner ones."""
+    for path in sorted(python_classes.places()):
+        if path in stated:
+            values[path] = stated[path]
         inner = f"{path}."
         for address in [address for address in values if address.startswith(inner)]:
             del values[address]
-        values.update(copy.deepcopy(dict(python_classes.fields_of(path, values))))
+        values.update(copy.deepcopy(python_classes.defaults_at(path, values, catalogue)))
 
 
 def _model(state: State) -> None:

@@ -44,13 +44,29 @@ def _read_data(native: NativeView) -> Mapping[str, Any]:
     return flat
 
 
+def _expert_tensor(spec: SpecView) -> int:
+    """The tensor degree inside experts: all tensor ranks or none, what the experts' mesh leaves room for."""
+    tensor, inner = spec("parallel.tensor", 1), spec("parallel.expert_tensor", 1)
+    ranks = spec("parallel.data.degree", 1) * spec("parallel.context", 1) * tensor
+    return tensor if inner != 1 and ranks % (spec("parallel.expert", 1) * tensor) == 0 else 1
+
+
+def _fits_experts(spec: SpecView, shard: int) -> bool:
+    """Whether the experts' degrees divide the ranks that share parameters (``parallel_dims.py:138``)."""
+    expert = spec("parallel.expert", 1)
+    ranks = shard * spec("parallel.context", 1) * spec("parallel.tensor", 1)
+    return bool(expert == 1 or ranks % (expert * _expert_tensor(spec)) == 0)
+
+
 def _write_data(spec: SpecView, sink: Sink) -> None:
     sharding = spec("parallel.data.sharding", "full")
     degree, replicate = spec("parallel.data.degree"), spec("parallel.data.replicate", 1)
     for leaf in ("degree", "replicate", "shard"):
         if degree is None:
             sink.short(f"parallel.data.{leaf}", Entry.ADAPTED, "what the other degrees leave of the world size")
-    other_axes = any(spec(leaf, 1) > 1 for leaf in ("parallel.tensor", "parallel.context", "parallel.pipeline.degree"))
+    # DDP runs beside no other axis, and experts are spread over the ranks that share parameters.
+    axes = ("parallel.tensor", "parallel.context", "parallel.pipeline.degree", "parallel.expert")
+    other_axes = any(spec(leaf, 1) > 1 for leaf in axes)
     pipelined = spec("parallel.pipeline.degree", 1) > 1
     if sharding == "none" and not other_axes and degree is not None and degree > 1:
         sink.put(f"{_P}data_parallel_replicate_degree", degree)
@@ -63,6 +79,11 @@ def _write_data(spec: SpecView, sink: Sink) -> None:
         replicate = 1 if other_axes else degree
         why = "DDP runs beside no other axis; all replicas shard" if other_axes else "sharding over one rank is none"
         for leaf in ("sharding", "shard", "replicate", "reshard_after_forward"):
+            sink.short(f"parallel.data.{leaf}", Entry.APPROXIMATED, why)
+    if degree is not None and replicate > 1 and not _fits_experts(spec, degree // replicate):
+        replicate = 1
+        for leaf in ("shard", "replicate"):
+            why = "experts are spread over ranks that share parameters, so all replicas shard (parallel_dims.py:138)"
             sink.short(f"parallel.data.{leaf}", Entry.APPROXIMATED, why)
     sink.put(f"{_P}data_parallel_replicate_degree", replicate)
     if degree is not None:
@@ -161,17 +182,14 @@ def _write_experts(spec: SpecView, sink: Sink) -> None:
         return
     if inner is None:
         return
-    if expert > 1 and inner in (1, tensor):
-        sink.put(f"{_P}expert_tensor_parallel_degree", inner)
-    elif (expert > 1 and inner not in (1, tensor)) or (expert == 1 and inner != tensor):
-        nearest = tensor if expert > 1 else None
-        if nearest:
-            sink.put(f"{_P}expert_tensor_parallel_degree", nearest)
-        sink.short(
-            "parallel.expert_tensor",
-            Entry.APPROXIMATED,
-            "experts are split over all tensor ranks or none (parallel_dims.py:58)",
-        )
+    within = _expert_tensor(spec) if expert > 1 else tensor
+    if expert > 1:
+        sink.put(f"{_P}expert_tensor_parallel_degree", within)
+    if inner != within:
+        why = "experts are split over all tensor ranks or none (parallel_dims.py:58)"
+        if within == 1 < tensor:
+            why += "; over all of them, with this expert degree, the ranks do not suffice"
+        sink.short("parallel.expert_tensor", Entry.APPROXIMATED, why)
 
 
 _PIPELINE_OPTIONS = (

@@ -14,6 +14,7 @@ from translator.frameworks.torchtitan.table import parallel as toml_parallel
 from translator.frameworks.torchtitan.table import schedule as toml_schedule
 from translator.frameworks.torchtitan.table import training as toml_training
 from translator.frameworks.torchtitan.table_030 import model, operation, own, parallel, quantization, training
+from translator.frameworks.torchtitan.table_030.quantization import CONVERTERS
 from translator.mapping.rows import Row
 from translator.mapping.table import Table
 
@@ -35,7 +36,8 @@ MEANING_ROWS: tuple[Row, ...] = (
 def table(version: str) -> Table:
     """All rows for one version of the catalogue."""
     entries = load("torchtitan", version).entries
-    choices = {entry.address: entry.choices for entry in entries if entry.choices}
+    # Converters are a list of classes with their fields, which the row builds itself.
+    choices = {entry.address: entry.choices for entry in entries if entry.choices and entry.address != CONVERTERS}
     rows = (*MEANING_ROWS, *own.OWN_ROWS)
     # Fields of classes that can be swapped are options too, whichever class the catalogue shows at the place.
     known = {entry.address for entry in entries} | {option for row in rows for option in row.options}

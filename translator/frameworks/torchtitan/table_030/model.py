@@ -7,6 +7,7 @@ from typing import Any
 
 from translator.frameworks.torchtitan import addresses
 from translator.frameworks.torchtitan.flavors import Choice, arguments, choose
+from translator.frameworks.torchtitan.models import families
 from translator.frameworks.torchtitan.models.python import BACKENDS
 from translator.frameworks.torchtitan.table.model import FIELDS, admit, read_leaves
 from translator.ledger import Entry
@@ -50,9 +51,10 @@ def _write(spec: SpecView, sink: Sink) -> None:
 
 
 def _write_name(name: Any, sink: Sink) -> None:
-    if isinstance(name, str) and name.count("/") == 1:
-        sink.put(NAME, name.split("/")[0])
-        sink.put(FLAVOR, name.split("/")[1])
+    family, _, flavor = name.partition("/") if isinstance(name, str) else ("", "", "")
+    if family in families(sink.version) and flavor:
+        sink.put(NAME, family)
+        sink.put(FLAVOR, flavor)
     else:
         sink.need("model.layers", "the architecture is not in the source; set model.layers=N, model.hidden=N ...")
     for leaf in FIELDS:

@@ -10,18 +10,40 @@ from translator.spec.touches import Touches
 NOT_HERE = frozenset({"parallelism.pipeline_parallel_split_points"})
 
 
+_DEALING = "infinite sources seed stopping_strategy load_dataset_kwargs sample_processor"
+# Images and videos, which only models for them read.
+_IMAGES = (
+    "build_mrope_positions dataset_subset image_mean image_std max_images_per_batch max_patches max_patches_per_side "
+    "max_pixels min_pixels packing_buffer_size patch_order patch_size resize_fn spatial_merge_size temporal_patch_size "
+    "video_dir video_fps video_max_frames video_min_frames"
+)
+_CONVERTERS = (
+    "Float8GroupedExpertsConverter.model_compile_enabled Float8LinearConverter.emulate "
+    "Float8LinearConverter.filter_fqns Float8LinearConverter.model_compile_enabled Float8LinearConverter.recipe_name "
+    "MXFP8GroupedExpertsConverter.model_compile_enabled MXFP8GroupedExpertsConverter.pad_multiple "
+    "MXFP8GroupedExpertsConverter.recipe_name MXFP8LinearConverter.fqns MXFP8LinearConverter.model_compile_enabled "
+    "NVFP4LinearConverter.fqns NVFP4LinearConverter.model_compile_enabled "
+    "LoRAConverter.alpha LoRAConverter.rank LoRAConverter.target_modules"
+)
+
+
 def _below(prefix: str, names: str) -> tuple[str, ...]:
     return tuple(f"{prefix}.{name}" for name in names.split())
 
 
 OWN_ROWS: tuple[Row, ...] = (
+    own(
+        _below("model_spec.converters", _CONVERTERS),
+        Touches.NOTHING,
+        "fields of a converter, which stand in the list of converters",
+    ),
     own(("dump_folder", "debug.print_config", "debug.save_config_file"), Touches.NOTHING, "names and prints the run"),
     own(
         _below(
             "profiler",
             "save_traces_folder profile_freq profiler_repeat profiler_skip_first profiler_skip_first_wait "
             "profiler_active profiler_warmup enable_memory_snapshot memory_snapshot_freq save_memory_snapshot_folder "
-            "memory_snapshot_max_entries trace_post_processor",
+            "memory_snapshot_max_entries trace_post_processor trace_post_processor.fn",
         ),
         Touches.OPERATION,
         "details of torchtitan's profiler",
@@ -31,7 +53,15 @@ OWN_ROWS: tuple[Row, ...] = (
         Touches.NOTHING,
         "how torchtitan prints",
     ),
-    own(("tokenizer",), Touches.OPERATION, "the class that reads the tokenizer"),
+    own(
+        (
+            "tokenizer",
+            *_below("tokenizer", "image_token pad_token video_token vision_end_token vision_start_token"),
+        ),
+        Touches.OPERATION,
+        "the class that reads the tokenizer",
+    ),
+    own(("lr_scheduler", "metrics", "profiler"), Touches.NOTHING, "the only class that there is"),
     own(("training.gc_debug",), Touches.SPEED, "debugging of garbage collection"),
     own(
         (
@@ -42,13 +72,17 @@ OWN_ROWS: tuple[Row, ...] = (
         "details of torch's data loader",
     ),
     own(
-        _below("dataloader", "infinite sources seed stopping_strategy load_dataset_kwargs sample_processor"),
+        _below("dataloader", f"{_DEALING} {_IMAGES}"),
         Touches.TRAINING,
         "how torchtitan deals out its data",
         Entry.UNSUPPORTED,
     ),
     own(
-        ("validator", "validator.dataloader", *_below("validator.dataloader", "dataset dataset_path infinite")),
+        (
+            "validator",
+            "validator.dataloader",
+            *_below("validator.dataloader", f"dataset dataset_path {_DEALING} {_IMAGES}"),
+        ),
         Touches.OPERATION,
         "the data of torchtitan's validation",
     ),
@@ -68,7 +102,12 @@ OWN_ROWS: tuple[Row, ...] = (
         "how tokens travel to experts in torchtitan",
     ),
     own(
-        ("model_spec", "model_spec.num_mtp_layers"),
+        (
+            "model_spec",
+            "model_spec.num_mtp_layers",
+            "loss.mtp_scale",
+            "loss.loss_fn.mtp_scale",
+        ),
         Touches.TRAINING,
         "details of the model that have no neutral meaning",
         Entry.UNSUPPORTED,
