@@ -42,6 +42,7 @@ class Style:
     normalize: bool = False
     third: str = "scaled"
     balances: bool = True
+    qk_norm: str = "none"
     imports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -71,6 +72,7 @@ STYLES: Mapping[str, Style] = {
         distribution="nn.init.normal_",
         embedding_std=0.02,
         head_by_width=False,
+        qk_norm="rmsnorm",
         norm_eps=1e-6,
         normalize=True,
         third="_linear(std)",
@@ -156,7 +158,7 @@ def build(
         scaled_std=_SCALED[output_init],
         backend=literal(backend),
         varlen=backend == "varlen",
-        qk_norm=name == "qwen3" and flat.get("qk_norm", "rmsnorm") != "none",
+        qk_norm=flat.get("qk_norm", style.qk_norm) != "none",
         sparse=sparse,
         dense=_members(dense, layers),
         router=[(key, literal(value)) for key, value in _router(flat, style)],

@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from translator.catalogue import load
 from translator.frameworks.base import RenderContext, Rendered
-from translator.frameworks.torchtitan import render as writer
 from translator.frameworks.torchtitan import syntax_toml
-from translator.frameworks.torchtitan.settle import settle
-from translator.frameworks.torchtitan.table import table
 from translator.mapping.table import Table
 from translator.mapping.views import Sink
 from translator.native import Native
 from translator.reading import ReadOptions
 from translator.source import Source
 
+if TYPE_CHECKING:
+    from translator.catalogue import Catalogue
+
+
+class Dialect(NamedTuple):
+    """What versions with one syntax have in common: how they settle, map and write."""
+
+    settle: Callable[[Native, Catalogue], None]
+    table: Callable[[str], Table]
+    must_state: Callable[[str, Any, str], bool]
+    render: Callable[[Sink, str, RenderContext], Rendered]
+
+
+def _toml() -> Dialect:
+    from translator.frameworks.torchtitan import render, settle, table
+
+    return Dialect(settle.settle, table.table, render.must_state, render.render)
+
+
+def _python() -> Dialect:
+    from translator.frameworks.torchtitan import render_python, settle_python, table_030
+
+    return Dialect(settle_python.settle, table_030.table, render_python.must_state, render_python.render)
+
+
+DIALECTS: dict[str, Callable[[], Dialect]] = {"0.1.0": _toml, "0.2.2": _toml, "0.3.0": _python}
+
+
+@cache
+def dialect(version: str) -> Dialect:
+    """The dialect of a version; its modules are loaded at the first use."""
+    return DIALECTS[version]()
+
 
 class Torchtitan:
-    """TOML in and out."""
+    """TOML in and out, and Python from 0.3.0 on."""
 
     name = "torchtitan"
     title = "torchtitan"
@@ -47,11 +79,11 @@ class Torchtitan:
 
     def settle(self, native: Native) -> None:
         """Fill in what is in force."""
-        settle(native, load(self.name, native.version))
+        dialect(native.version).settle(native, load(self.name, native.version))
 
     def table(self, version: str) -> Table:
         """All mapping rows for the version."""
-        return table(version)
+        return dialect(version).table(version)
 
     def spelling(self, address: str, version: str) -> str:
         """The dotted path, which is the address itself."""
@@ -64,15 +96,15 @@ class Torchtitan:
 
     def must_state(self, address: str, value: Any, version: str) -> bool:
         """Whether the value differs from the default, or supported versions disagree about it."""
-        return writer.must_state(address, value, version)
+        return dialect(version).must_state(address, value, version)
 
     def keeps_unknown(self, version: str) -> bool:
         """In TOML; a module named in the configuration may add such options."""
         return version in syntax_toml.VERSIONS
 
     def render(self, sink: Sink, version: str, context: RenderContext) -> Rendered:
-        """A TOML file, a launch script, and the model's module where it is no named flavor."""
-        return writer.render(sink, version, context)
+        """A TOML file or a Python module, a launch script, and the model's module where it is no named flavor."""
+        return dialect(version).render(sink, version, context)
 
 
 FRAMEWORK = Torchtitan()

@@ -127,6 +127,22 @@ def positions(*kinds: str) -> tuple[Row, ...]:
     )
 
 
+def rotated_pairs(*, interleaved: bool) -> Row:
+    """Which elements rotate together follows from the class (``models/common/rope.py:187``, ``:287``)."""
+
+    def read(facts: Mapping[str, object]) -> Mapping[str, object]:
+        stated = facts.get("rope.class")
+        return {"rope.interleaved": interleaved if stated is None else stated == "ComplexRoPE"}
+
+    def write(leaves: Mapping[str, object]) -> Mapping[str, object]:
+        wanted = leaves.get("rope.interleaved")
+        if wanted is not None and wanted is not interleaved:
+            raise Inexpressible("rope.interleaved", "the family's weights are laid out for one kind of pairs")
+        return {}
+
+    return Row(("rope.class",), ("rope.interleaved",), read, write)
+
+
 def _above_one(value: object) -> bool:
     return isinstance(value, (int, float)) and value > 1
 
@@ -286,7 +302,9 @@ LLAMA3: tuple[Row, ...] = (
     attention("flex"),
     *initial("layer_index"),
     *all_fixed({**GATED_SILU, **NO_BIAS, **PLAIN_ATTENTION}, BUILDERS),
-    *all_fixed({"rope.interleaved": True, "qk_norm": "none", "moe.experts": 0}, "models/llama3/model.py"),
+    choice_of("qk_norm", "qk_norm", "none", ("none", "rmsnorm")),
+    rotated_pairs(interleaved=True),
+    fixed("moe.experts", 0, "models/llama3/model.py"),
 )
 
 QWEN3: tuple[Row, ...] = (
@@ -299,7 +317,7 @@ QWEN3: tuple[Row, ...] = (
     attention("flex"),
     *initial("none"),
     *all_fixed({**GATED_SILU, **NO_BIAS, **PLAIN_ATTENTION}, BUILDERS),
-    fixed("rope.interleaved", False, "models/common/rope.py:255"),
+    rotated_pairs(interleaved=False),
     *(only_with_experts(row) for row in experts(score="softmax", normalize=True)),
     only_with_experts(shared_width()),
     only_with_experts(fixed("moe.expert_bias_linear", False, "models/common/moe.py:44")),
@@ -364,13 +382,13 @@ DEEPSEEK_V3: tuple[Row, ...] = (
     *all_fixed({**GATED_SILU, **NO_BIAS}, BUILDERS),
     *all_fixed(
         {
-            "rope.interleaved": True,
             "qk_norm": "rmsnorm",
             "attention_window": None,
             "attention_softmax": "vanilla",
         },
         "models/deepseek_v3/model.py",
     ),
+    rotated_pairs(interleaved=True),
     *(only_with_experts(row) for row in experts(score="sigmoid", normalize=False)),
     only_with_experts(shared_width()),
     only_with_experts(fixed("moe.expert_bias_linear", False, "models/common/moe.py:44")),
@@ -426,7 +444,6 @@ GPT_OSS: tuple[Row, ...] = (
             "gated": True,
             "bias_linear": True,
             "bias_qkv": True,
-            "rope.interleaved": False,
             "qk_norm": "none",
             "tied_embeddings": False,
             "attention_softmax": "learnable",
@@ -436,6 +453,7 @@ GPT_OSS: tuple[Row, ...] = (
         },
         "models/gpt_oss/model.py",
     ),
+    rotated_pairs(interleaved=False),
     *experts(score="softmax", normalize=True),
 )
 
