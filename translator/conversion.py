@@ -82,8 +82,14 @@ def convert(reading: Reading, framework: Framework, version: str, source_name: s
     differences = lost(reading.flat, back.flat)
     judge = _Judge(reading, table, sink, rendered, differences, _baseline(framework.name, version))
     ledger = judge.lines()
-    findings = [*reading.findings, *judge.unadmitted()]
+    findings = [*reading.findings, *judge.unadmitted(), *_refusals(reading, back)]
     return Conversion(reading, framework.name, version, rendered, ledger, findings, back, sink)
+
+
+def _refusals(reading: Reading, back: Reading) -> list[Finding]:
+    """What the target would refuse about the result and its source was not refused for, at its place in the result."""
+    known = {(finding.code, finding.message) for finding in reading.findings}
+    return [f for f in back.findings if f.level is Level.ERROR and (f.code, f.message) not in known]
 
 
 def _keep_given(reading: Reading, table: Table, sink: Sink) -> None:

@@ -50,6 +50,7 @@ def test_nothing_is_lost_unsaid_and_nothing_refused(target: str, reading: Readin
     # The framework takes the result.
     refused = [finding for finding in found.back.findings if finding.level is Level.ERROR]
     assert not [f.message for f in refused if target not in REFUSALS.get(f.code, ())]
+    assert {finding.message for finding in refused} <= {finding.message for finding in found.findings}
 
 
 @pytest.mark.parametrize("target", TARGETS)
