@@ -189,6 +189,22 @@ def test_parameters(case: Case, titan: OracleServer, asked: dict[str, Any]) -> N
     assert found["total"] == parameter_count(model)
 
 
+def test_sharding(case: Case, titan: OracleServer, asked: dict[str, Any]) -> None:
+    """The real parallelize function shards the model over the ranks, without holding more than a rank's share."""
+    flat = case.convert().source.flat
+    if flat["parallel.pipeline.degree"] > 1 or case in OLD:
+        pytest.skip("parallelize takes whole models")
+    overrides = ["--model.converters", "", "--compile.no-enable"]
+    vocab = flat["model.vocab"] or LLAMA3_VOCABULARY
+    found = answered(
+        titan.request("parallelize", world_size=world_size(case), vocab_size=vocab, overrides=overrides, **asked)
+    )
+    whole = answered(titan.request("nparams", vocab_size=vocab, **asked))["total"]
+    back = case.convert().back.flat
+    ranks = back["parallel.data.shard"] * back["parallel.context"] * back["parallel.tensor"]
+    assert whole / ranks <= found["local_total"] <= 1.1 * whole / ranks
+
+
 def test_enough_is_judged() -> None:
     """At least twelve varied sources reach 0.2.2, four 0.1.0, and each kind that matters is among them."""
     assert len(NEW) >= 12

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from translator.catalogue.extract_torchtitan_python import MODEL_PARENT, as_json, component
+from translator.catalogue.extract_torchtitan_python import MODEL_PARENT, as_json
 from translator.catalogue.python_tree import PythonTree
 from translator.catalogue.source_tree import SourceTree
 from translator.errors import SourceError
-from translator.pyconfig.values import MISSING, ClassValue, Function, Node
+from translator.pyconfig.values import MISSING, Function, Node
 
 Facts = dict[str, Any]
 REGISTRY = "model_registry"
@@ -28,6 +28,16 @@ ROPE_STRETCH = {
 LATENT = ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "mscale")
 ROUTER = ("top_k", "score_func", "route_norm", "route_scale", "num_expert_groups", "num_limited_groups")
 PER_LAYER = "layer_kinds"
+
+
+class Tree(Protocol):
+    """Answers about the parts of a model: of the evaluated source, or of a configuration of one's own."""
+
+    def read(self, node: Node, name: str) -> object:
+        """A field of a node: what was stated, else its default; `MISSING` where there is none."""
+
+    def class_name(self, node: Node) -> str:
+        """The short name of a node's class."""
 
 
 def extract_flavors(tree: SourceTree) -> tuple[dict[str, Any], dict[str, str]]:
@@ -61,7 +71,7 @@ def _family(tree: PythonTree, package: str) -> dict[str, Any]:
     return found
 
 
-def model_facts(tree: PythonTree, model: Node) -> Facts:
+def model_facts(tree: Tree, model: Node) -> Facts:
     """The plain facts of one model's tree."""
     layers = tree.read(model, "layers")
     blocks = [item for item in layers if isinstance(item, Node)] if isinstance(layers, list) else []
@@ -77,7 +87,7 @@ def model_facts(tree: PythonTree, model: Node) -> Facts:
     return facts
 
 
-def _layers(tree: PythonTree, blocks: Sequence[Node]) -> Facts:
+def _layers(tree: Tree, blocks: Sequence[Node]) -> Facts:
     """What all layers share; which are dense and which see a window; by kind of layer what else differs."""
     attention = [_attention(tree, block) for block in blocks]
     windows = [item.pop("sliding_window_size", None) for item in attention]
@@ -113,13 +123,13 @@ def _layers(tree: PythonTree, blocks: Sequence[Node]) -> Facts:
     return facts
 
 
-def _picked(tree: PythonTree, node: Node, names: Sequence[str]) -> Facts:
+def _picked(tree: Tree, node: Node, names: Sequence[str]) -> Facts:
     """Some fields, those that the class has."""
     found = {name: tree.read(node, name) for name in names}
     return {name: as_json(value) for name, value in found.items() if value is not MISSING}
 
 
-def _vision(tree: PythonTree, encoder: Node) -> Facts:
+def _vision(tree: Tree, encoder: Node) -> Facts:
     """An encoder's class, every field of it with a plain value, and the inner width of its blocks."""
     facts: Facts = {"class": encoder.cls}
     facts.update({name: as_json(value) for name, value in encoder.fields.items() if _is_plain(value)})
@@ -137,12 +147,7 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float)
 
 
-def _class_name(tree: PythonTree, node: Node) -> str:
-    cls = tree.machine.classes.get(node.cls)
-    return component(cls) if isinstance(cls, ClassValue) else node.cls
-
-
-def _attention(tree: PythonTree, block: Node) -> Facts:
+def _attention(tree: Tree, block: Node) -> Facts:
     """The facts of a block's attention, or of what it has in its place."""
     attention = tree.read(block, "attention")
     facts: Facts = {}
@@ -178,7 +183,7 @@ def _attention(tree: PythonTree, block: Node) -> Facts:
     return facts
 
 
-def _projections(tree: PythonTree, attention: Node) -> Facts:
+def _projections(tree: Tree, attention: Node) -> Facts:
     """Whether query, key and value are one projection, and whether the projections have biases."""
     facts: Facts = {}
     linear = tree.read(attention, "qkv_linear")
@@ -192,14 +197,14 @@ def _projections(tree: PythonTree, attention: Node) -> Facts:
     return {**facts, **({"qkv_bias": biased[0], "wo_bias": biased[1]} if any(biased) else {})}
 
 
-def _rope(tree: PythonTree, rope: Node) -> Facts:
-    facts: Facts = {"class": _class_name(tree, rope), **_picked(tree, rope, ROPE_PLAIN)}
+def _rope(tree: Tree, rope: Node) -> Facts:
+    facts: Facts = {"class": tree.class_name(rope), **_picked(tree, rope, ROPE_PLAIN)}
     facts.update(_picked(tree, rope, ROPE_STRETCH.get(str(facts.get("scaling")), ())))
     facts.update(_picked(tree, rope, ("mrope_section",)))
     return facts
 
 
-def _delta_net(tree: PythonTree, node: Node) -> Facts:
+def _delta_net(tree: Tree, node: Node) -> Facts:
     facts = _picked(tree, node, ("key_head_dim", "value_head_dim", "conv_kernel_size"))
     for name, field in (("key_dim", "in_proj_k"), ("value_dim", "in_proj_v"), ("n_value_heads", "in_proj_a")):
         linear = tree.read(node, field)
@@ -208,13 +213,13 @@ def _delta_net(tree: PythonTree, node: Node) -> Facts:
     return facts
 
 
-def _width(tree: PythonTree, feed_forward: object) -> object:
+def _width(tree: Tree, feed_forward: object) -> object:
     """The inner width of a gated feed-forward."""
     first = tree.read(feed_forward, "w1") if isinstance(feed_forward, Node) else None
     return tree.read(first, "out_features") if isinstance(first, Node) else None
 
 
-def _feed_forward(tree: PythonTree, block: Node) -> Facts:
+def _feed_forward(tree: Tree, block: Node) -> Facts:
     """The facts of a block's feed-forward or experts."""
     dense, moe = tree.read(block, "feed_forward"), tree.read(block, "moe")
     if not isinstance(moe, Node):
@@ -230,7 +235,7 @@ def _feed_forward(tree: PythonTree, block: Node) -> Facts:
     experts = tree.read(routed, "inner_experts") if isinstance(routed, Node) else None
     if isinstance(experts, Node):
         facts["moe_hidden_dim"] = tree.read(experts, "hidden_dim")
-        facts["experts_class"] = _class_name(tree, experts)
+        facts["experts_class"] = tree.class_name(experts)
         facts.update(_picked(tree, experts, ("swiglu_limit",)))
     shared = tree.read(moe, "shared_experts")
     if isinstance(shared, Node):

@@ -165,6 +165,13 @@ class PythonTree:
             return node.fields[name]
         return self.machine.own_default(node, name)
 
+    def class_name(self, node: Node) -> str:
+        """The short name of a node's class: of the component that a ``Config`` is of, else its own."""
+        cls = self.machine.classes.get(node.cls)
+        if cls is None:
+            return node.cls
+        return cls.owner.name if cls.owner is not None and cls.name == "Config" else cls.name
+
     def is_a(self, node: Node, *names: str) -> bool:
         """Whether a node's class, or one that it derives from, has one of these names (``RMSNorm.Config``)."""
         return any(cls.endswith(f".{name}") for cls in (node.cls, *node.bases) for name in names)

@@ -1,9 +1,4 @@
-"""TOML of torchtitan up to 0.2.2: text to native options, each with its place, and back.
-
-``# ttx: key=value ...`` comments say what a configuration file cannot: ``world_size`` (also ``nodes`` and
-``gpus_per_node``), the ``version`` it was written for, and variables of the environment (``env:NAME=value``,
-percent-encoded).
-"""
+"""TOML of torchtitan up to 0.2.2: text to native options, each with its place, and back."""
 
 from __future__ import annotations
 
@@ -14,8 +9,10 @@ from typing import TYPE_CHECKING
 from translator.errors import SourceError
 from translator.findings import Finding, Level, Place
 from translator.frameworks.torchtitan import addresses
+from translator.frameworks.torchtitan.launch_facts import hints, read_hints
+from translator.frameworks.torchtitan.values import near, shown
 from translator.frameworks.torchtitan.writer_toml import write_toml
-from translator.native import ENVIRONMENT, GPUS_PER_NODE, NODES, WORLD_SIZE, Given, Native
+from translator.native import Given, Native
 
 if TYPE_CHECKING:
     from translator.catalogue import Catalogue
@@ -34,11 +31,10 @@ __all__ = [
 ]
 
 VERSIONS = ("0.1.0", "0.2.2")
+# Far above any real file, and low enough that the slowest takes seconds.
+MAX_CHARACTERS = 256 * 1024
+MAX_PARTS = 100
 DEFAULT_VERSION = "0.2.2"
-_HINT = "ttx:"
-# Keys of hints that are environment variables; their values are percent-encoded.
-VARIABLE = "env:"
-_HINTED = {"world_size": WORLD_SIZE, "nodes": NODES, "gpus_per_node": GPUS_PER_NODE}
 _SECTIONS = (
     "[job]",
     "[profiling]",
@@ -64,10 +60,20 @@ def sniff(path: str, text: str) -> float:
     return min(1.0, 0.22 * known + (0.2 if path.endswith(".toml") else 0.0))
 
 
+def _is_deep(line: str) -> bool:
+    """Whether a line names something deeper than any option; reading it takes time with the square of its depth."""
+    return line.partition("=")[0].count(".") > MAX_PARTS and line.lstrip()[:1] not in ("#", '"', "'")
+
+
 def parse(path: str, text: str) -> dict[str, object]:
     """The tables of a TOML text. Raises `SourceError` with line and column when it is no TOML."""
     import tomllib
 
+    if len(text) > MAX_CHARACTERS:
+        raise SourceError(f"{path} is too large for a configuration of torchtitan")
+    deep = next((number for number, line in enumerate(text.splitlines(), 1) if _is_deep(line)), None)
+    if deep is not None:
+        raise SourceError("a name has too many parts", place=Place(path, deep, 1))
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
@@ -90,17 +96,6 @@ def paths(path: str, text: str) -> list[str]:
     from translator.frameworks.torchtitan.positions import flat_items
 
     return [".".join(parts) for parts, _ in flat_items(parse(path, text))]
-
-
-def hints(comments: Iterable[str]) -> dict[str, str]:
-    """What ``# ttx: key=value ...`` comments say."""
-    found: dict[str, str] = {}
-    for comment in comments:
-        body = comment.lstrip("#").strip()
-        if body.startswith(_HINT):
-            pairs = (word.partition("=") for word in body.removeprefix(_HINT).split())
-            found.update({key: value for key, equals, value in pairs if equals})
-    return found
 
 
 def guess_version(given: Iterable[str], text: str = "") -> str:
@@ -147,7 +142,7 @@ def read_source(
     """
     reader = _Reader(path, text, version)
     reader.read_options()
-    reader.read_hints(world_size)
+    read_hints(reader.native, reader.positions.comments, path, world_size)
     reader.read_custom_model(read_sibling)
     return reader.native
 
@@ -234,17 +229,17 @@ class _Reader:
         checked = typed(entry, value)
         wanted = describe(entry)
         if checked.value is UNUSABLE:
-            self.say("R096", Level.ERROR, f"{name} cannot be {_shown(value)}: {wanted} is expected", parts)
+            self.say("R096", Level.ERROR, f"{name} cannot be {shown(value)}: {wanted} is expected", parts)
             self.keep(parts, value)
             return False
         if not checked.known:
-            self.say("R097", Level.ERROR, f"{name} cannot be {_shown(checked.value)}", parts, f"write {wanted}")
+            self.say("R097", Level.ERROR, f"{name} cannot be {shown(checked.value)}", parts, f"write {wanted}")
             self.keep(parts, value)
             return False
         if not checked.exact:
-            shown = _shown(checked.value)
+            text = shown(checked.value)
             self.say(
-                "R095", Level.ERROR, f"{name} is {_shown(value)}, where {wanted} is expected; read as {shown}", parts
+                "R095", Level.ERROR, f"{name} is {shown(value)}, where {wanted} is expected; read as {text}", parts
             )
         self.native.given[name] = Given(name, checked.value, written or name, self.place(parts))
         return True
@@ -293,23 +288,16 @@ class _Reader:
             if section in self.reported:
                 return
             self.reported.add(section)
-        shown = ".".join(section if whole else parts)
+        label = ".".join(section if whole else parts)
         if self.extended:
-            message = f"{shown} is unknown; the module named in job.custom_config_module may add it"
+            message = f"{label} is unknown; the module named in job.custom_config_module may add it"
             self.say("R098", Level.NOTE, message, section if whole else parts)
         elif whole:
-            near = self._near(shown, self.sections)
-            self.say("R091", Level.ERROR, f"torchtitan {self.version} has no section [{shown}]", section, near)
+            nearest = near(label, self.sections)
+            self.say("R091", Level.ERROR, f"torchtitan {self.version} has no section [{label}]", section, nearest)
         else:
-            near = self._near(name, self.catalogue.addresses())
-            self.say("R090", Level.ERROR, f"torchtitan {self.version} has no option {shown}", parts, near)
-
-    @staticmethod
-    def _near(name: str, pool: Iterable[str]) -> str:
-        from rapidfuzz import fuzz, process
-
-        hits = process.extract(name, list(pool), scorer=fuzz.ratio, limit=3, score_cutoff=70)
-        return "did you mean " + " or ".join(hit[0] for hit in hits) + "?" if hits else ""
+            nearest = near(name, self.catalogue.addresses())
+            self.say("R090", Level.ERROR, f"torchtitan {self.version} has no option {label}", parts, nearest)
 
     def old_name(self, parts: Path, value: object) -> None:
         """An option of the layouts before 0.1.0, read as what it became."""
@@ -334,33 +322,6 @@ class _Reader:
             return
         if self.option(address, new, parts, written=name):
             self.say("R092", Level.WARNING, f"{name} is called {address} since 0.1.0; read as that{remark}", parts)
-
-    def read_hints(self, world_size: int | None) -> None:
-        """The launch, from ``# ttx:`` comments and from the caller."""
-        for comment, line in self.positions.comments:
-            for key, value in hints([comment]).items():
-                place = Place(self.path, line, 1)
-                if key.startswith(VARIABLE):
-                    self.variable(key.removeprefix(VARIABLE), value, place)
-                address = _HINTED.get(key)
-                if address is None:
-                    continue
-                if value.isascii() and value.isdecimal() and 0 < len(value) < 10 and int(value) > 0:
-                    self.native.given[address] = Given(address, int(value), f"# ttx: {key}={value}", place)
-                else:
-                    message = f"# ttx: {key} must be a positive number, not {_shown(value)}"
-                    self.native.findings.append(Finding("R103", Level.ERROR, message, "", place))
-        if world_size is not None:
-            self.native.given[WORLD_SIZE] = Given(WORLD_SIZE, world_size, "--world-size")
-
-    def variable(self, name: str, value: str, place: Place) -> None:
-        """An environment variable of the launch."""
-        from urllib.parse import unquote
-
-        known = self.native.given.get(ENVIRONMENT)
-        values = dict(known.value) if known is not None and isinstance(known.value, dict) else {}
-        values[name] = unquote(value)
-        self.native.given[ENVIRONMENT] = Given(ENVIRONMENT, values, "# ttx: env:", known.place if known else place)
 
     def read_custom_model(self, read_sibling: Callable[[str], str | None] | None) -> None:
         """Flavors that an imported module beside the file registers, read without running it."""
@@ -391,8 +352,3 @@ def _sections(catalogue: Catalogue) -> set[str]:
         parts = address.split(".")
         found.update(".".join(parts[:depth]) for depth in range(1, len(parts)))
     return found
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -6,7 +6,7 @@ about a default that is not of its type), so a value of another type is read as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -119,3 +119,17 @@ def describe(entry: Entry) -> str:
         entry.kind, entry.kind
     )
     return {"*": f"a list, each item {plain}", "**": f"a list of lists, each item {plain}"}.get(str(entry.arity), plain)
+
+
+def shown(value: object) -> str:
+    """A value for a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def near(name: str, pool: Iterable[str]) -> str:
+    """A question that names what may have been meant; empty when nothing is near."""
+    from rapidfuzz import fuzz, process
+
+    hits = process.extract(name, sorted(pool), scorer=fuzz.ratio, limit=3, score_cutoff=70)
+    return "did you mean " + " or ".join(hit[0] for hit in hits) + "?" if hits else ""
