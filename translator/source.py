@@ -73,7 +73,7 @@ def decode(data: bytes, name: str) -> str:
         raise SourceError(
             f"{name} is larger than {MAX_SOURCE_BYTES // 2**20} MiB; a training configuration is far smaller"
         )
-    if not data.strip():
+    if not data.removeprefix(b"\xef\xbb\xbf").strip():
         raise SourceError(f"{name} is empty")
     if b"\x00" in data:
         raise SourceError(f"{name} is binary, not a text file")

@@ -65,7 +65,15 @@ def read_spec(sources: Sequence[Source], overrides: Mapping[str, Any]) -> Readin
         mark: Any = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         raise SourceError(f"{name}{line}: not valid YAML: {getattr(error, 'problem', error)}") from None
-    except (OmegaConfBaseException, AttributeError, TypeError, ValueError, RecursionError) as error:
+    except (
+        OmegaConfBaseException,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:
         said = str(error).splitlines()
         raise SourceError(f"{name} is no spec: {said[0] if said else type(error).__name__}") from None
     assert isinstance(tree, dict)

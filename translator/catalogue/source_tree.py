@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,9 +158,14 @@ class SourceTree:
         if not path.is_file():
             return None
         try:
-            tree = cst.parse_module(path.read_bytes())
-        except (cst.ParserSyntaxError, OSError, UnicodeError) as error:
-            raise SourceError(f"{path} cannot be read as Python: {str(error).splitlines()[0]}") from error
+            text = path.read_bytes()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ast.parse(text)  # judges first: libcst ends the process where nesting exhausts its stack
+            tree = cst.parse_module(text)
+        except (cst.ParserSyntaxError, SyntaxError, OSError, ValueError, RecursionError, MemoryError) as error:
+            why = str(error).splitlines()[0] if str(error) else "nested too deeply"
+            raise SourceError(f"{path} cannot be read as Python: {why}") from error
         wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
         module = Module(name, path.relative_to(self.root).as_posix(), package, wrapper.module, wrapper)
         wrapper.module.visit(_Names(module))

@@ -25,6 +25,8 @@ COMMANDS = {
 }
 # Options whose value is passed on to a script, and may look like an option itself.
 _VERBATIM = ("--arg", "--args", "--set")
+# What argparse gives as a list; another value is an empty list where -- stood for it.
+_LISTS = ("overrides", "sources", "set", "arg")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -80,6 +82,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace | None:
             rest = [word for word in rest if word.startswith("-")]
     if rest:
         raise _unknown_option(rest, parser, command)
+    for name, value in vars(parsed).items():
+        if (value == [] and name not in _LISTS) or (isinstance(value, list) and [] in value):
+            raise UsageError(f"ttx {command}: -- is no value of an option", fix=f"see ttx {command} --help")
     return parsed if parsed.command is not None else None
 
 
