@@ -302,7 +302,8 @@ LLAMA3: tuple[Row, ...] = (
     attention("flex"),
     *initial("layer_index"),
     *all_fixed({**GATED_SILU, **NO_BIAS, **PLAIN_ATTENTION}, BUILDERS),
-    choice_of("qk_norm", "qk_norm", "none", ("none", "rmsnorm")),
+    # The builder takes norms of queries and keys, but whoever has them is a Qwen.
+    choice_of("qk_norm", "qk_norm", "none", ("none",)),
     rotated_pairs(interleaved=True),
     fixed("moe.experts", 0, "models/llama3/model.py"),
 )
