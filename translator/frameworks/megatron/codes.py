@@ -155,6 +155,12 @@ CODES: dict[str, tuple[str, str]] = {
         "it.\n"
         "Way out: quote the value.",
     ),
+    "R037": (
+        "secrets are not carried over",
+        "The script exports variables that look like secrets by their names. They are left out of everything that is "
+        "written: a configuration is passed round.\n"
+        "Example: `export WANDB_API_KEY=...`. Way out: set them where the result runs.",
+    ),
     "S100": (
         "world size does not fit the parallel sizes",
         f"The world size must be a multiple of tensor x pipeline x context parallel size ({_A}:425 at core 0.18.0), "

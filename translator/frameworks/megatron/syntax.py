@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from translator.catalogue.model import Catalogue, load
 from translator.errors import SourceError, UsageError
+from translator.environment import is_secret, travels
 from translator.findings import Finding, Level, Place
 from translator.frameworks.megatron.arguments import FRAMEWORK, missing_value, parse_arguments
 from translator.native import ENVIRONMENT, GPUS_PER_NODE, NODES, PROGRAM, WORLD_SIZE, Given, Missing, Native
@@ -126,8 +127,9 @@ def read_source(
     if not native.given:
         raise SourceError(f"{path} gives no option of Megatron-LM", fix="name the framework with --from")
     native.given |= command.facts
-    if command.environment:
-        native.given[ENVIRONMENT] = Given(ENVIRONMENT, command.environment, "environment", command.place)
+    carried = {name: value for name, value in (command.environment or {}).items() if travels(name)}
+    if carried:
+        native.given[ENVIRONMENT] = Given(ENVIRONMENT, carried, "environment", command.place)
     _note_world_size(native, world_size)
     _note_elsewhere(native)
     return native
@@ -246,7 +248,13 @@ def _pick(labels: Sequence[str], launch_index: int | None, findings: list[Findin
 
 def _environment(launch: Launch, findings: list[Finding]) -> dict[str, str]:
     known: dict[str, str] = {}
+    secrets = sorted(name for name in launch.env if is_secret(name))
+    if secrets:
+        message = f"not carried over, for they look like secrets: {', '.join(secrets)}"
+        findings.append(Finding("R037", Level.NOTE, message, "set them where the result runs", launch.place))
     for name, word in launch.env.items():
+        if is_secret(name):
+            continue
         if word.unknowns:
             missing = missing_value([word])
             message = f"environment variable {name} is not determined ({missing.expression}: {missing.reason})"

@@ -39,8 +39,11 @@ def _read_data(native: NativeView) -> Mapping[str, Any]:
         flat["parallel.data.sharding"] = "full" if full else "none"
         flat["parallel.data.reshard_after_forward"] = native(addresses.RESHARD_AFTER_FORWARD) if full else None
     else:
+        # Without a world size FSDP is taken to have ranks to shard over.
+        pipelined = (native(f"{_P}pipeline_parallel_degree") or 1) > 1
+        policy = native(f"{_P}fsdp_reshard_after_forward")
         flat["parallel.data.sharding"] = "full"
-        flat["parallel.data.reshard_after_forward"] = native(addresses.RESHARD_AFTER_FORWARD)
+        flat["parallel.data.reshard_after_forward"] = policy == "always" or (policy == "default" and not pipelined)
     return flat
 
 
