@@ -20,7 +20,8 @@ def equal(left: Any, right: Any) -> bool:
 
 def tidy(value: float) -> float:
     """A computed number without the noise in its last digits: 0.01, not 0.010000000000000002."""
-    return float(f"{value:.13g}")
+    short = float(f"{value:.12g}")
+    return short if len(repr(short)) < 14 else value
 
 
 def lost(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

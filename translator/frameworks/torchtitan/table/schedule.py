@@ -59,8 +59,11 @@ def _read(native: NativeView) -> Mapping[str, Any]:
 class _Candidate:
     """Scheduler options, and the curve that torchtitan makes of them."""
 
-    def __init__(self, total: int, warmup: int, decay: int, shape: str, wanted: Curve) -> None:
+    def __init__(
+        self, total: int, warmup: int, decay: int, shape: str, wanted: Curve, *, floor: float | None = None
+    ) -> None:
         self.total, self.shape = total, shape
+        self.floor = wanted.floor if floor is None else floor
         self.warmup = min(warmup, total)
         self.decay = min(decay, total - self.warmup)
         stable = total + 1 - self.warmup - self.decay
@@ -74,19 +77,24 @@ class _Candidate:
             decay=shape if self.decay else None,
             decay_start=self.warmup + stable - 1,
             decay_length=max(self.decay, 1e-12),
-            floor=wanted.floor,
+            floor=self.floor,
             continues=True,
         )
 
 
 def _candidates(wanted: Curve, end: float | None) -> list[_Candidate]:
-    totals = [wanted.total] if end is None else list(dict.fromkeys((max(1, round(end)), wanted.total)))
+    # A decay that ends within the last step ends with training.
+    early = end is not None and abs(end - wanted.total) >= 1
+    totals = list(dict.fromkeys((max(1, round(end)), wanted.total))) if early and end is not None else [wanted.total]
     shapes = [wanted.decay] if wanted.decay in _SHAPES else list(_SHAPES)
     if wanted.decay is None:
         return [_Candidate(wanted.total, warmup, 0, "linear", wanted) for warmup in _warmups(wanted)]
     length = round(wanted.decay_length)
+    # A shape that torchtitan lacks may be met better by one that ends where it ends.
+    floors = [wanted.floor] if wanted.decay in _SHAPES else [wanted.floor, wanted.rate(wanted.total - 1)]
     return [
-        _Candidate(total, warmup, decay, shape or "linear", wanted)
+        _Candidate(total, warmup, decay, shape or "linear", wanted, floor=floor)
+        for floor in floors
         for total in totals
         for warmup in _warmups(wanted)
         for decay in dict.fromkeys((length, total - warmup))
@@ -136,7 +144,7 @@ def _write(spec: SpecView, sink: Sink) -> None:
     if best.decay != best.total - best.warmup:
         sink.put(f"{_S}decay_ratio", _decay_ratio(best.total, best.decay))
     if spec("schedule.min_lr") is not None and wanted.peak:
-        sink.put(f"{_S}min_lr_factor", tidy(wanted.floor / wanted.peak))
+        sink.put(f"{_S}min_lr_factor", tidy(best.floor / wanted.peak))
     _admit(spec, sink, wanted, difference, step)
 
 
