@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from translator.spec import Spec
 
 SPEC = "spec"  # the neutral spec itself, as a source and as a target
+SPECS = (SPEC, "spec.yaml")
 
 
 def read(source: str | Source, *, framework: str | None = None, options: ReadOptions | None = None) -> Reading:
@@ -60,7 +61,7 @@ def convert(
     source: str | Source | Reading, to: str, *, framework: str | None = None, options: ReadOptions | None = None
 ) -> Conversion:
     """Convert a source to ``to`` (``name`` or ``name@version``, or ``spec``). Raises SourceError and UsageError."""
-    target, version = (None, None) if to in (SPEC, "spec.yaml") else frameworks.resolve(to)
+    target, version = (None, None) if to in SPECS else frameworks.resolve(to)
     reading = source if isinstance(source, Reading) else read(source, framework=framework, options=options)
     if target is None:
         from translator.to_spec import to_spec

@@ -12,8 +12,8 @@ _LOOKED_AT = 200_000
 def kind(source: Source) -> str | None:
     """What the text is, when it is nothing that a reader exists for; cheap, by name and telltale keys."""
     name, text = source.name.lower(), source.text[:_LOOKED_AT]
-    if name.endswith((".py", ".pyi", ".ipynb")):
-        return "a Python program; Python configurations of torchtitan 0.3 are not read yet"
+    if name.endswith((".pyi", ".ipynb")) or (name.endswith(".py") and "torchtitan" not in source.text):
+        return "a Python program that configures no torchtitan"
     if text.lstrip()[:1] == "{":
         if any(key in text for key in _DEEPSPEED):
             return "a DeepSpeed configuration, which is not read yet"

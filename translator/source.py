@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from translator.errors import SourceError
@@ -18,12 +18,16 @@ _PIPES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One text to read: its name as the user gave it, and where siblings may be found."""
+    """One text to read: its name as the user gave it, and where siblings may be found.
+
+    ``function`` is what a name such as ``configs.py:llama3_8b`` picks out of the file.
+    """
 
     name: str
     text: str
     folder: Path | None = None
     siblings: dict[str, str] = field(default_factory=dict)
+    function: str | None = None
 
     def read_sibling(self, path: str) -> str | None:
         """The text of a file named by this one; None when it is absent, or not below the same folder."""
@@ -42,7 +46,10 @@ class Source:
 
 
 def load(name: str) -> Source:
-    """Read a file, or standard input for ``-``. Raises SourceError on anything that is no text of bounded size."""
+    """Read a file, or standard input for ``-``; ``FILE.py:FUNCTION`` names a function in a file.
+
+    Raises SourceError on anything that is no text of bounded size.
+    """
     if name == "-":
         if sys.stdin is None:
             raise SourceError("standard input is closed")
@@ -51,6 +58,9 @@ def load(name: str) -> Source:
         except OSError as error:
             raise SourceError(f"cannot read standard input: {error.strerror}") from None
         return Source("<stdin>", decode(data, "<stdin>"))
+    path, _, function = name.rpartition(":")
+    if path.endswith(".py") and function.isidentifier() and not os.path.exists(name):
+        return replace(load(path), function=function)
     try:
         mode = os.stat(name).st_mode
         if stat.S_ISDIR(mode):

@@ -269,7 +269,6 @@ def test_wrong_calls_end_with_2_and_one_line(ttx: Ttx, script: Path, words: tupl
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("config.py", "def llama3_8b(): ...\n", "Python"),
         ("ds_config.json", '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}', "DeepSpeed"),
         ("config.json", '{"architectures": ["LlamaForCausalLM"], "hidden_size": 4096}', "Hugging Face"),
         ("other.json", "{}", "JSON"),

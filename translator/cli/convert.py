@@ -26,6 +26,8 @@ examples:
   ttx convert train.sh --to torchtitan -o out/
   ttx convert train.sh --to torchtitan@0.1.0 --set NNODES=4 --args "70b --fp8"
   ttx convert train.toml --to megatron batch.global_batch=1024 -o train.sh
+  ttx convert train.sh --to torchtitan@0.3.0 -o out/
+  ttx convert config_registry.py:llama3_8b --to megatron -o train.sh
   ttx convert train.sh --to spec > spec.yaml
   ttx convert old.sh --from megatron@0.12.0 --to megatron@0.19.0 --ledger all
 """
@@ -85,7 +87,20 @@ def run(parsed: argparse.Namespace) -> int:
     """Convert; returns the exit code."""
     from translator.api import convert
 
-    return finish(convert(parsed.source, parsed.to, framework=parsed.framework, options=read_options(parsed)), parsed)
+    target = target_of(parsed)
+    return finish(convert(parsed.source, target, framework=parsed.framework, options=read_options(parsed)), parsed)
+
+
+def target_of(parsed: argparse.Namespace) -> str:
+    """The target with its version: as said, else by the suffix of ``-o``, else as pyproject.toml has it."""
+    from translator.api import SPECS
+    from translator.frameworks import with_version
+    from translator.project import target_versions
+
+    target: str = parsed.to
+    if "@" in target or target in SPECS:
+        return target
+    return with_version(target, parsed.output, target_versions())
 
 
 def finish(done: Conversion, parsed: argparse.Namespace) -> int:

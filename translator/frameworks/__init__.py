@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -60,6 +61,18 @@ def resolve(address: str) -> tuple[Framework, str | None]:
             f"{framework.title} {version} is not known", fix=f"known versions: {', '.join(framework.versions)}"
         )
     return framework, version
+
+
+def with_version(name: str, output: str | None, preferred: Mapping[str, str]) -> str:
+    """``name@version`` where something speaks for a version: the suffix of the output file, or a preference.
+
+    A framework may say in ``output_suffixes`` which versions write files of a kind. Raises UsageError for an unknown
+    framework.
+    """
+    suffixes: Mapping[str, str] = getattr(get(name), "output_suffixes", {})
+    version = next((found for suffix, found in suffixes.items() if (output or "").endswith(suffix)), None)
+    version = version or preferred.get(name)
+    return f"{name}@{version}" if version else name
 
 
 def detect(source: Source) -> Framework:

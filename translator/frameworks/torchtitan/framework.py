@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from translator.catalogue import load
 from translator.frameworks.base import RenderContext, Rendered
-from translator.frameworks.torchtitan import syntax_toml
+from translator.frameworks.torchtitan import sources, syntax_python, syntax_toml
 from translator.mapping.table import Table
 from translator.mapping.views import Sink
 from translator.native import Native
@@ -54,26 +55,21 @@ class Torchtitan:
 
     name = "torchtitan"
     title = "torchtitan"
-    versions = syntax_toml.VERSIONS
+    versions = tuple(DIALECTS)
     default_version = syntax_toml.DEFAULT_VERSION
+    output_suffixes = MappingProxyType({".py": syntax_python.DEFAULT_VERSION})
 
     def sniff(self, source: Source) -> float:
         """How surely the text is torchtitan's, from 0 to 1."""
-        return syntax_toml.sniff(source.name, source.text)
+        return sources.sniff(source)
 
     def guess_version(self, source: Source) -> str:
-        """The version whose names the file uses."""
-        return syntax_toml.guess_version(syntax_toml.paths(source.name, source.text), source.text)
+        """The version whose names and syntax the file uses."""
+        return sources.guess_version(source)
 
     def parse(self, source: Source, version: str, options: ReadOptions) -> Native:
-        """Read and settle. Raises SourceError when the text is no TOML."""
-        native = syntax_toml.read_source(
-            source.name,
-            source.text,
-            version=version,
-            world_size=options.world_size,
-            read_sibling=source.read_sibling,
-        )
+        """Read and settle. Raises SourceError when the text cannot be read at all."""
+        native = sources.read(source, version, options)
         self.settle(native)
         return native
 

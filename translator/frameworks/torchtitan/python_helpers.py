@@ -65,6 +65,10 @@ def flavor_model(facts: Classes, family: str, flavor: str, place: Place) -> obje
     count = known.get("n_layers")
     layers = [copied(block) for _ in range(count)] if isinstance(count, int) else []
     model = made(cls, place, dim=known.get("dim"), vocab_size=known.get("vocab_size"), layers=layers)
+    vision = known.get("vision")
+    if isinstance(vision, Mapping):
+        fields = {str(name): value for name, value in vision.items() if name != "class"}
+        model.fields["vision_encoder"] = made(str(vision.get("class")), place, **fields)
     model.fields[FAMILY] = f"{family}/{flavor}"
     return model
 

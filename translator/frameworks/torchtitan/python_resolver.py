@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from translator.catalogue.classes import classes
 from translator.findings import Place
-from translator.frameworks.torchtitan import python_helpers
+from translator.frameworks.torchtitan.python_helpers import HELPERS, METHOD, METHODS, PROPERTIES, registry
 from translator.pyconfig.values import MISSING, NOT_KNOWN, Node, Partial, Symbol
 
 PACKAGE = "torchtitan."
@@ -107,9 +107,9 @@ class TitanResolver:
         """A helper function of torchtitan's, or a method of one of its configuration objects."""
         if dotted.startswith(MODELS) and dotted.endswith(f".{REGISTRY}"):
             family = dotted.removeprefix(MODELS).removesuffix(f".{REGISTRY}")
-            return python_helpers.registry(self.facts, family, args, kwargs, place)
-        found = python_helpers.HELPERS.get(dotted.rpartition(".")[2])
-        if found is None or not dotted.startswith((PACKAGE, python_helpers.METHOD)):
+            return registry(self.facts, family, args, kwargs, place)
+        found = HELPERS.get(dotted.rpartition(".")[2])
+        if found is None or not dotted.startswith((PACKAGE, METHOD)):
             return NOT_KNOWN
         try:
             return found(self.facts, place, *args, **kwargs)
@@ -118,9 +118,9 @@ class TitanResolver:
 
     def member(self, owner: Node, name: str, place: Place) -> object:
         """A method or property of a configuration object; `MISSING` for any that is not known."""
-        if name in python_helpers.PROPERTIES:
-            return python_helpers.PROPERTIES[name](owner)
-        if name in python_helpers.METHODS:
-            symbol = Symbol(f"{python_helpers.METHOD}{name}")
+        if name in PROPERTIES:
+            return PROPERTIES[name](owner)
+        if name in METHODS:
+            symbol = Symbol(f"{METHOD}{name}")
             return Partial(symbol.name, (owner,), {}, place, symbol)
         return MISSING

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from translator.catalogue import history, load
 from translator.compare import equal
 from translator.frameworks.base import RenderContext, Rendered
-from translator.frameworks.torchtitan.syntax_toml import VARIABLE
+from translator.frameworks.torchtitan.launch_facts import VARIABLE
 from translator.frameworks.torchtitan.writer_toml import write_toml
 from translator.native import ENVIRONMENT, GPUS_PER_NODE, NODES, WORLD_SIZE
 from translator.version import __version__
