@@ -159,6 +159,7 @@ def build(
         backend=literal(backend),
         varlen=backend == "varlen",
         qk_norm=flat.get("qk_norm", style.qk_norm) != "none",
+        index="layer" if output_init == "layer_index" or dense or style.template != "model_gqa" else "_",
         sparse=sparse,
         dense=_members(dense, layers),
         router=[(key, literal(value)) for key, value in _router(flat, style)],

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from translator.frameworks.base import Rendered
 
-# Beyond this no registry is written by hand.
-LARGEST_BYTES = 2_000_000
-
 
 @dataclass
 class _Outline:
@@ -74,18 +71,17 @@ def _free(wanted: str, taken: set[str]) -> str:
 
 def _outline(text: str, what: str) -> _Outline:
     import libcst as cst
-    from libcst.metadata import MetadataWrapper, PositionProvider
 
-    if len(text) > LARGEST_BYTES:
-        raise SourceError(f"{what} is too large for a registry", fix="give a smaller file")
+    from translator.pyconfig.limits import Limits, OverLimitError
+    from translator.pyconfig.source import parse
+
     try:
-        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
-        positions = wrapper.resolve(PositionProvider)
-    except (cst.ParserSyntaxError, RecursionError, ValueError) as error:
-        raise SourceError(f"{what} is no Python: {str(error).splitlines()[0]}") from None
+        source = parse(text, what, Limits())
+    except OverLimitError as error:
+        raise SourceError(f"{what}: {error}") from None
     found = _Outline()
-    for index, statement in enumerate(wrapper.module.body):
-        place = positions[statement]
+    for index, statement in enumerate(source.tree.body):
+        place = source.positions[statement]
         if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
             found.definitions.add(statement.name.value)
             if isinstance(statement, cst.FunctionDef):

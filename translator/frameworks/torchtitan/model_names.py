@@ -48,8 +48,9 @@ def parameters(leaf: Leaf) -> dict[str, str]:
     found |= {f"{layer}attention_norm.weight": NORM, f"{layer}ffn_norm.weight": NORM}
     found |= {f"{layer}{name}.weight": MATRIX for name in linears(leaf)}
     if leaf("mla.enabled"):
-        latent = ("q_norm", "kv_norm") if leaf("mla.q_rank") else ("kv_norm",)
-        found |= {f"{layer}attention.{name}.weight": NORM for name in latent}
+        found[f"{layer}attention.kv_norm.weight"] = NORM
+        if leaf("mla.q_rank"):
+            found[f"{layer}attention.q_norm.weight"] = QK_NORM
     elif leaf("qk_norm") == "rmsnorm":
         found |= {f"{layer}attention.{name}.weight": QK_NORM for name in ("q_norm", "k_norm")}
     if leaf("attention_softmax") == "learnable":
