@@ -107,8 +107,8 @@ class ModuleValue:
 
     name: str
     file: str
-    source: Any
-    frame: Frame = field(init=False)
+    source: Any = field(repr=False)
+    frame: Frame = field(init=False, repr=False)
     is_package: bool = False
     star: bool = False
 
@@ -122,8 +122,8 @@ class Function:
 
     name: str
     module: ModuleValue
-    node: Any
-    parent: Frame | None = None
+    node: Any = field(repr=False)
+    parent: Frame | None = field(default=None, repr=False)
     owner: Node | None = None
     defaults: dict[str, object] = field(default_factory=dict)
 
@@ -139,11 +139,11 @@ class ClassValue:
 
     name: str
     module: ModuleValue
-    node: Any
-    parent: Frame | None = None
+    node: Any = field(repr=False)
+    parent: Frame | None = field(default=None, repr=False)
     owner: ClassValue | None = None
-    scope: Frame | None = None
-    bases: list[object] | None = None
+    scope: Frame | None = field(default=None, repr=False)
+    bases: list[object] | None = field(default=None, repr=False)
 
     @property
     def dotted(self) -> str:
