@@ -43,6 +43,7 @@ class Style:
     third: str = "scaled"
     balances: bool = True
     qk_norm: str = "none"
+    output_init_sparse: str = ""
     imports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -73,6 +74,7 @@ STYLES: Mapping[str, Style] = {
         embedding_std=0.02,
         head_by_width=False,
         qk_norm="rmsnorm",
+        output_init_sparse="depth",
         norm_eps=1e-6,
         normalize=True,
         third="_linear(std)",
@@ -142,7 +144,7 @@ def build(
     layers = integer(flat.get("n_layers"))
     sparse, dense = bool(flat.get("num_experts")), _dense(flat)
     tied = bool(flat.get("enable_weight_tying"))
-    output_init = str(flat.get("output_init") or (style.output_init if name != "qwen3" or not sparse else "depth"))
+    output_init = str(flat.get("output_init") or (sparse and style.output_init_sparse) or style.output_init)
     eps = flat.get("norm_eps", style.norm_eps)
     full = flat.get("full_layers")
     text = environment.get_template(f"torchtitan/{style.template}.py.j2").render(

@@ -21,6 +21,7 @@ from translator.frameworks.torchtitan.models.parts import GATED_SILU, NO_BIAS, P
 BUILDERS = "models/common/config_utils.py"
 BACKENDS = ("flex", "flex_flash", "varlen")
 POSITIONS = "rope.max_seq_len"
+OUTPUT_INITS = ("layer_index", "depth", "none")
 
 
 def fact(name: str, leaf: str, default: object = None) -> Row:
@@ -147,11 +148,21 @@ def _above_one(value: object) -> bool:
     return isinstance(value, (int, float)) and value > 1
 
 
-def initial(scaling: str) -> tuple[Row, ...]:
-    """Initial scales: a flavor has the family's own, a model built by hand what is wanted."""
+def initial(scaling: str, with_experts: str = "") -> tuple[Row, ...]:
+    """Initial scales: a flavor has the family's own, a model built by hand what is wanted.
+
+    ``with_experts`` is the scaling of the last linears where a family's MoE models have another one.
+    """
+    dense = choice_of("output_init", "init_output_scaling", scaling, OUTPUT_INITS)
+    sparse = choice_of("output_init", "init_output_scaling", with_experts or scaling, OUTPUT_INITS)
     return (
         fact("init_std", "init_std", 0.02),
-        choice_of("output_init", "init_output_scaling", scaling, ("layer_index", "depth", "none")),
+        Row(
+            dense.arguments,
+            dense.leaves,
+            lambda facts: (sparse if facts.get("num_experts") else dense).read(facts),
+            lambda leaves: (sparse if leaves.get("moe.experts") else dense).write(leaves),
+        ),
     )
 
 
@@ -316,7 +327,7 @@ QWEN3: tuple[Row, ...] = (
     choice_of("qk_norm", "qk_norm", "rmsnorm", ("rmsnorm", "none")),
     *positions(),
     attention("flex"),
-    *initial("none"),
+    *initial("none", with_experts="depth"),
     *all_fixed({**GATED_SILU, **NO_BIAS, **PLAIN_ATTENTION}, BUILDERS),
     rotated_pairs(interleaved=False),
     *(only_with_experts(row) for row in experts(score="softmax", normalize=True)),
