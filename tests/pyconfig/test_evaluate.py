@@ -415,6 +415,8 @@ def test_unknown_conditions_around_return_and_raise() -> None:
         ("R118", "x = " + "-" * 30_000 + "1\ndef f():\n    return x\n"),
         ("R118", "x = " + "(" * 3_000 + "1" + ")" * 3_000 + "\ndef f():\n    return x\n"),
         ("R118", "x = 1\n" * 850_000 + "def f():\n    return x\n"),
+        ("R118", "x = 1\n" * 100_000 + "def f():\n    return x\n"),
+        ("R118", "x = [" + "1," * 300_000 + "]\ndef f():\n    return x\n"),
         ("R119", "def f():\n    raise ValueError('no')\n"),
         ("R119", "def f():\n    assert 1 > 2\n"),
         ("R120", "from absent import *\ndef f():\n    return X\n"),
@@ -492,3 +494,27 @@ def test_what_a_branch_asks_for_first_is_defined_after_it() -> None:
         """
     )
     assert found.value == (512, 64, 512, 64, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("\ufeffdef f():\r\n\treturn 3\r\n", 3),
+        ("class A(A):\n    X = 1\ndef f():\n    return A.X\n", 1),
+        ("L = []\ndef g():\n    L.append(1)\ndef f():\n    g()\n    g()\n    return L\n", [1, 1]),
+        ("def f():\n    print('x')\n    import logging\n    logging.getLogger('a').info('x')\n    return 1\n", 1),
+        ("def f():\n    return [z for x in range(3) if (z := x * 2)]\n", [2, 4]),
+        ("def f(a=[]):\n    a += [1]\n    return a + [*a]\n", [1, 1]),
+        ("def f():\n    for i in []:\n        pass\n    else:\n        return 'none'\n", "none"),
+    ],
+)
+def test_python_as_it_is_written(body: str, expected: object) -> None:
+    found = evaluate(body, "run.py", "f", Library())
+    assert found.value == expected
+    assert not found.findings
+
+
+def test_values_that_contain_themselves() -> None:
+    found = run("def f():\n    c = Train.Config()\n    c.me = c\n    return copy.deepcopy(c)\n")
+    assert isinstance(found.value, Node)
+    assert found.value.fields["me"] is found.value

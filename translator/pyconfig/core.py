@@ -65,6 +65,7 @@ class Core(ABC):
         self.by_name: dict[tuple[str, str], ModuleValue | None] = {}
         self.imported: set[str] = set()
         self.materialised: dict[tuple[int, str], tuple[Node, str, object]] = {}
+        self._found: set[tuple[str, Place | None]] = set()
         self._steps = 0
         self._ends = time.monotonic() + limits.seconds
 
@@ -103,7 +104,8 @@ class Core(ABC):
 
     def find(self, code: str, message: str, place: Place | None, level: Level = Level.WARNING) -> None:
         """Adds a finding, once for one place."""
-        if not any(item.code == code and item.place == place for item in self.findings):
+        if (code, place) not in self._found:
+            self._found.add((code, place))
             fix = CODES[code][1].rpartition("Way out: ")[2]
             self.findings.append(Finding(code, level, message, fix, place))
 

@@ -10,6 +10,7 @@ class Limits:
     """Bounds of one evaluation; past any of them it is given up with a finding."""
 
     source_characters: int = 1_000_000
+    source_nodes: int = 40_000
     nesting: int = 200
     steps: int = 400_000
     seconds: float = 8.0

@@ -111,6 +111,6 @@ def open_values(value: object, path: str = "", seen: frozenset[int] = frozenset(
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from open_values(item, f"{path}[{key!r}]", seen | {id(value)})
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple | set | frozenset):
         for index, item in enumerate(value):
             yield from open_values(item, f"{path}[{index}]", seen | {id(value)})

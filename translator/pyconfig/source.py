@@ -53,6 +53,7 @@ def parse(text: str, file: str, limits: Limits) -> Source:
     Raises `SourceError` (with line and column) for what is not Python, `OverLimitError` for what is too large or too
     deeply nested.
     """
+    text = text.removeprefix("\ufeff")
     if len(text) > limits.source_characters:
         raise OverLimitError("R118", f"the file has {len(text)} characters; {limits.source_characters} are the limit")
     _check(text, file, limits)
@@ -82,11 +83,14 @@ def _check(text: str, file: str, limits: Limits) -> None:
     except ValueError as error:
         raise SourceError(f"not Python: {error}", place=Place(file, 1, 1)) from error
     level: Sequence[ast.AST] = [tree]
-    depth = 0
+    depth = count = 0
     while level:
         depth += 1
+        count += len(level)
         if depth > limits.nesting:
             raise too_deep
+        if count > limits.source_nodes:
+            raise OverLimitError("R118", f"the file has more than {limits.source_nodes} parts")
         level = [child for node in level for child in ast.iter_child_nodes(node)]
 
 
