@@ -10,6 +10,7 @@ _MODULES = (
     "translator.pyconfig.codes",
     "translator.frameworks.megatron.codes",
     "translator.frameworks.torchtitan.codes",
+    "translator.frameworks.deepspeed.codes",
 )
 CORE: dict[str, tuple[str, str]] = {
     "L290": (

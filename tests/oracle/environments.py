@@ -100,7 +100,6 @@ PACKAGES: dict[str, Package] = {
                 "deepspeed==0.19.2",
                 "transformers==5.24.0",
                 "accelerate==1.15.0",
-                "huggingface_hub",
                 "pydantic==2.14.4",
                 "pydantic_core==2.50.5",
                 "annotated-types",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from translator.catalogue import extract_deepspeed, extract_megatron, extract_torchtitan
+from translator.catalogue import extract_deepspeed, extract_megatron, extract_torchtitan, extract_transformers
 from translator.catalogue.document import catalogue_text, flavors_text
 from translator.catalogue.model import Entry
 from translator.catalogue.source_tree import SourceTree
@@ -15,6 +15,7 @@ _OPTIONS: dict[str, Callable[[SourceTree], list[Entry]]] = {
     "deepspeed": extract_deepspeed.extract,
     "megatron": extract_megatron.extract,
     "torchtitan": extract_torchtitan.extract,
+    "transformers": extract_transformers.extract,
 }
 
 

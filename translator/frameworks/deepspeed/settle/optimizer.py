@@ -1,0 +1,150 @@
+"""The optimizer in force: which class, with which arguments (runtime/engine.py:1772 at 0.19.2)."""
+
+from __future__ import annotations
+
+from translator.findings import Level
+from translator.frameworks.deepspeed import addresses as at
+from translator.frameworks.deepspeed.sections import OPTIMIZER, OPTIMIZER_CLASSES, OPTIMIZERS, parameter_entry
+from translator.frameworks.deepspeed.settle import auto
+from translator.frameworks.deepspeed.settle.state import ENGINE, State
+from translator.native import Missing
+
+_ONE_BIT = frozenset({"onebitadam", "onebitlamb", "zerooneadam"})
+_ADAM = frozenset({"adam", "adamw"})
+# torch's own defaults, which hold with torch_adam and for torch's names (torch/optim/adamw.py, adam.py, sgd.py).
+_TORCH: dict[str, dict[str, object]] = {
+    "adamw": {"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 1e-2},
+    "adam": {"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0},
+    "sgd": {"lr": 1e-3, "weight_decay": 0.0, "momentum": 0.0},
+    "adagrad": {"lr": 1e-2, "weight_decay": 0.0, "eps": 1e-10},
+}
+_NAMES = ("lr", "betas", "eps", "weight_decay")
+# Hugging Face names of optimizers that are AdamW (training_args.py, OptimizerNames).
+_HF_ADAMW = frozenset(
+    {"adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_torch_xla", "adamw_apex_fused", "adamw_torch_npu_fused"}
+)
+
+
+def settle_optimizer(state: State) -> None:
+    """Name, arguments, clipping; everything stays open where neither JSON nor trainer says."""
+    kind = state.text("optimizer.type")
+    if kind and not state.missing("optimizer.type"):
+        _from_json(state, kind)
+    elif state.trainer == auto.TRANSFORMERS and not state.section("optimizer"):
+        _from_trainer(state)
+    else:
+        state.lack(at.OPTIMIZER, "optimizer", "the training program makes it", "write an optimizer section")
+    _clip(state)
+
+
+def _from_json(state: State, kind: str) -> None:
+    name = kind.lower() if kind.lower() in OPTIMIZERS else kind
+    offloaded = state.text("zero_optimization.offload_optimizer.device") in {"cpu", "nvme"}
+    torch_adam = name in _ADAM and state.on(f"{OPTIMIZER}.torch_adam")
+    classes = () if torch_adam else OPTIMIZER_CLASSES.get(name, ())
+    if offloaded and name in _ADAM and not torch_adam:
+        classes = ("DeepSpeedCPUAdam", *classes)
+    behaves = name.lower()
+    if name in _ADAM:
+        decoupled = name == "adamw" or state.get(f"{OPTIMIZER}.adam_w_mode", True) is not False
+        behaves = "adamw" if decoupled else "adam"
+        if name == "adam" and decoupled:
+            message = f"Adam is AdamW here: decay is decoupled unless adam_w_mode is false ({ENGINE}:1787)"
+            state.note("S233", message, "optimizer.type")
+    state.put(at.OPTIMIZER, behaves, f"optimizer.type {kind}")
+    torch_defaults = _TORCH.get(behaves, {}) if not classes else {}
+    for argument in _NAMES:
+        _argument(state, argument, classes, torch_defaults)
+    state.put(at.DECAY_ALL, True, "DeepSpeed gives every parameter the same decay unless the program makes groups")
+    _refusals(state, kind, name)
+
+
+def _argument(state: State, name: str, classes: tuple[str, ...], torch_defaults: dict[str, object]) -> None:
+    from translator.catalogue import load
+
+    address = f"{OPTIMIZER}.{name}"
+    missing = state.missing(address)
+    targets = ("beta1", "beta2") if name == "betas" else (name,)
+    if missing is not None:
+        for target in targets:
+            state.lack(f"{at.OPTIMIZER}.{target}", missing.expression, missing.reason, missing.supply)
+        return
+    value = state.get(address) if state.given(address) else None
+    reason = address
+    if value is None:
+        entry = parameter_entry(load("deepspeed", state.native.version), address, classes) if classes else None
+        value = entry.default if entry is not None else torch_defaults.get(name)
+        reason = f"the default of {classes[0] if classes else 'torch'}"
+        if value is not None:
+            state.put(address, value, reason)
+    if name == "betas":
+        if isinstance(value, list) and len(value) == 2:
+            state.put(f"{at.OPTIMIZER}.beta1", value[0], reason)
+            state.put(f"{at.OPTIMIZER}.beta2", value[1], reason)
+    elif value is not None:
+        state.put(f"{at.OPTIMIZER}.{name}", value, reason)
+
+
+def _refusals(state: State, kind: str, name: str) -> None:
+    if any(item.address == f"{OPTIMIZER}.max_grad_norm" for item in state.native.unknown) or state.given(
+        f"{OPTIMIZER}.max_grad_norm"
+    ):
+        message = f"the engine refuses max_grad_norm among the optimizer's arguments ({ENGINE}:1777)"
+        state.say("S211", message, f"{OPTIMIZER}.max_grad_norm", "write gradient_clipping at the top level")
+    if name in _ONE_BIT:
+        if state.since("0.19.8"):
+            state.say("S216", f"{kind} is gone since 0.19.8", "optimizer.type", "use AdamW")
+        elif state.zero_stage:
+            state.say("S221", f"{kind} does not go with ZeRO ({ENGINE}:1839)", "optimizer.type")
+    if name == "lamb" and state.on(at.FP16) and state.number("fp16.loss_scale"):
+        state.say("S216", f"Lamb needs dynamic loss scaling ({ENGINE}:1523)", "fp16.loss_scale", "set it to 0")
+    known = name in OPTIMIZERS
+    if not known and state.zero_stage and not state.on("zero_allow_untested_optimizer"):
+        tested = name in {"Adam", "AdamW"}
+        if not tested:
+            message = f"{kind} is torch's own, which ZeRO takes only with zero_allow_untested_optimizer ({ENGINE}:1683)"
+            state.say("S216", message, "optimizer.type", "set zero_allow_untested_optimizer", Level.WARNING)
+
+
+def _from_trainer(state: State) -> None:
+    """Without an optimizer section transformers makes its own, and allows ZeRO to take it (integrations, line 376)."""
+    optimizer = auto.argument(state, "optim")
+    if isinstance(optimizer, Missing):
+        if not auto.has_trainer_source(state.native):
+            optimizer = "adamw_torch"
+        else:
+            state.lack(at.OPTIMIZER, optimizer.expression, optimizer.reason, optimizer.supply)
+            return
+    name = "adamw" if optimizer in _HF_ADAMW else str(optimizer)
+    if state.on("hf.adafactor"):
+        name = "adafactor"
+    state.put(at.OPTIMIZER, name, f"transformers' own optimizer, {optimizer}")
+    pairs = {"lr": "learning_rate", "beta1": "adam_beta1", "beta2": "adam_beta2", "eps": "adam_epsilon"}
+    for target, argument in {**pairs, "weight_decay": "weight_decay"}.items():
+        value = auto.argument(state, argument)
+        address = f"{at.OPTIMIZER}.{target}"
+        if isinstance(value, Missing):
+            state.lack(address, value.expression, value.reason, value.supply)
+        else:
+            state.put(address, value, f"hf.{argument}")
+    state.put(
+        at.DECAY_ALL, False, "transformers spares biases and norms from decay (trainer.py, get_decay_parameter_names)"
+    )
+    if not state.given("zero_allow_untested_optimizer"):
+        state.put("zero_allow_untested_optimizer", True, "set by transformers for its own optimizer")
+
+
+def _clip(state: State) -> None:
+    missing = state.missing("gradient_clipping")
+    value = state.get("gradient_clipping")
+    if missing is not None:
+        state.lack(at.CLIP, missing.expression, missing.reason, missing.supply)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        state.put(at.CLIP, float(value), "gradient_clipping")
+        if not state.given("gradient_clipping"):
+            now = "on, at 1.0" if state.since("0.19.8") else "off"
+            message = f"without gradient_clipping, clipping is {now} in {state.native.version}; 0.19.8 changed that"
+            state.note("S225", message, "gradient_clipping", "write the key")
+    else:
+        message = f"gradient_clipping is {value!r}, which fails at the first step"
+        state.say("S225", message, "gradient_clipping", "write a number")

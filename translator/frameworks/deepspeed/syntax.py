@@ -1,0 +1,356 @@
+"""Text to native options: DeepSpeed's JSON, the YAML around it, and the scripts that start it.
+
+``# ttx: world_size=8`` in a comment says what a configuration cannot (also ``nodes``, ``gpus_per_node``, ``version``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from translator.errors import SourceError, UsageError
+from translator.findings import Finding, Level, Place
+from translator.frameworks.deepspeed import arguments
+from translator.frameworks.deepspeed.positions_json import Document, parse, place_of, plain
+from translator.native import GPUS_PER_NODE, NODES, PROGRAM, WORLD_SIZE, Given, Missing, Native
+from translator.source import hints
+
+if TYPE_CHECKING:
+    from translator.shell import Launch, ScriptReading, Word, WrittenFile
+
+FRAMEWORK = "deepspeed"
+VERSIONS = ("0.16.9", "0.19.2", "0.19.8")
+DEFAULT_VERSION = "0.19.2"
+MODEL_PREFIX = "model_config."
+MODEL = "hf.model_name_or_path"
+LOOKED_AT = 200_000
+_HINTED = {"world_size": WORLD_SIZE, "nodes": NODES, "gpus_per_node": GPUS_PER_NODE}
+_TELLTALE = re.compile(
+    r"[\"']?(train_batch_size|train_micro_batch_size_per_gpu|zero_optimization|gradient_accumulation_steps|bf16|fp16|"
+    r"optimizer|scheduler|gradient_clipping|steps_per_print|zero_allow_untested_optimizer|wall_clock_breakdown|"
+    r"activation_checkpointing|communication_data_type|tensor_parallel|data_types|aio|flops_profiler)[\"']?\s*:"
+)
+_REMARK = re.compile(r"\s*(?:(?:#|//)[^\n]*\n|/\*.*?\*/)*\s*", re.DOTALL)
+_LAUNCHER = re.compile(
+    r"^[^#\n]*\b(?:deepspeed\s+[-\w./$]|--deepspeed(?:_config)?[\s=]|accelerate\s+launch)", re.MULTILINE
+)
+_CONFIG_FILE = re.compile(r"--config_file[ =]+[\"']?([^\s\"'\\]+)")
+_BASE64 = re.compile(r"[A-Za-z0-9_-]{40,}={0,2}\s*")
+
+
+class Companion(NamedTuple):
+    """A text beside the configuration: its name, and what it holds."""
+
+    name: str
+    text: str
+
+
+@dataclass(slots=True)
+class Inputs:
+    """What a reading may use besides the text."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    positional: Sequence[str] = ()
+    launch: int | None = None
+    read_sibling: Callable[[str], str | None] | None = None
+
+    def sibling(self, name: str) -> str | None:
+        """The text of a file beside this one, or None."""
+        return self.read_sibling(name) if self.read_sibling is not None else None
+
+
+def is_object(text: str) -> bool:
+    """Whether a text begins as a JSON object, remarks passed over."""
+    match = _REMARK.match(text.removeprefix("\ufeff"))
+    return match is not None and text.removeprefix("\ufeff")[match.end() : match.end() + 1] == "{"
+
+
+def sniff(path: str, text: str) -> float:
+    """How surely a text is a DeepSpeed configuration, from 0 to 1; cheap."""
+    head = text[:LOOKED_AT]
+    if is_object(head) and not path.endswith((".yml", ".yaml")):
+        keys = set(_TELLTALE.findall(head))
+        strong = keys & {"train_batch_size", "train_micro_batch_size_per_gpu", "zero_optimization"}
+        return min(1.0, 0.4 * bool(strong) + 0.2 * len(keys))
+    if path.endswith((".yml", ".yaml")):
+        from translator.frameworks.deepspeed.syntax_yaml import sniff as sniff_yaml
+
+        return sniff_yaml(head)
+    if path.endswith(".json") and set(_TELLTALE.findall(head)):
+        return 0.6
+    launched = _LAUNCHER.search(head) is not None
+    return 0.55 if launched else 0.0
+
+
+def guess_version(text: str) -> str:
+    """The version that a hint names, else the default: keys alone rarely tell."""
+    named = (version for version in hints(text).get("version", ()) if version in VERSIONS)
+    return next(named, DEFAULT_VERSION)
+
+
+def read_source(
+    path: str,
+    text: str,
+    *,
+    version: str = DEFAULT_VERSION,
+    world_size: int | None = None,
+    inputs: Inputs | None = None,
+    trainer: Companion | None = None,
+    model: Companion | None = None,
+) -> Native:
+    """Read a configuration into the options it gives; settling is another step.
+
+    ``trainer`` holds arguments of a Hugging Face trainer (YAML, JSON, or flags), ``model`` a Hugging Face
+    ``config.json``. Raises `SourceError` when the text is none that DeepSpeed is started with; everything else is a
+    finding, and values that are not there are `Missing` with the flag that supplies them.
+    """
+    inputs = inputs or Inputs()
+    native = Native(FRAMEWORK, version)
+    if path.endswith((".yml", ".yaml")):  # gpt-neox writes its YAML in braces
+        _read_yaml(path, text, native, inputs)
+    elif is_object(text):
+        read_json(native, text.removeprefix("\ufeff"), inputs, lambda at, end: place_of(path, text, at, end), path)
+    elif _is_yaml(text):
+        _read_yaml(path, text, native, inputs)
+    elif _BASE64.fullmatch(text):
+        raise SourceError(f"{path} looks like a base64 configuration, which is not read", fix="decode it into a file")
+    elif path.endswith(".json") or _only_keys(text):
+        read_json(native, text, inputs, lambda at, end: place_of(path, text, at, end), path)
+    else:
+        _read_script(path, text, native, inputs)
+    if trainer is not None:
+        read_trainer(trainer, native, inputs)
+    arguments.read_variables(inputs.variables, native)
+    _read_model(native, model, inputs)
+    _sizes(native, text, world_size)
+    return native
+
+
+def read_json(native: Native, text: str, inputs: Inputs, place: Callable[[int, int], Place], path: str) -> None:
+    """Read a JSON configuration into a native one. Raises `SourceError` with line and column when it is none."""
+    read_document(native, parse(path, text), inputs, place)
+
+
+def read_document(native: Native, document: Document, inputs: Inputs, place: Callable[[int, int], Place]) -> None:
+    """Read a parsed configuration into a native one."""
+    from translator.frameworks.deepspeed.syntax_json import JsonReader
+
+    JsonReader(native, document, place, inputs.variables).read()
+
+
+def _is_yaml(text: str) -> bool:
+    """Whether a text without a name is YAML: mappings at the line starts, no shell."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    top = [line for line in lines if not line[:1].isspace()]
+    return bool(top) and all(re.match(r"[\w\"'-]+\s*:(\s|$)", line) or line.startswith(("---", "- ")) for line in top)
+
+
+def _only_keys(text: str) -> bool:
+    return bool(re.match(r"\s*\"\w+\"\s*:", text))
+
+
+def _read_yaml(path: str, text: str, native: Native, inputs: Inputs) -> None:
+    from translator.frameworks.deepspeed.syntax_yaml import read
+
+    nested = read(path, text, native)
+    if nested.document is not None:
+        read_document(native, nested.document, inputs, nested.text.place)
+    elif nested.file is not None:
+        _named_file(nested.file, native, inputs, nested.text.places[0])
+
+
+def _named_file(name: str, native: Native, inputs: Inputs, place: Place, heredocs: Sequence[WrittenFile] = ()) -> None:
+    """Read the configuration that something names: written by the script itself, or a file beside it."""
+    if is_object(name):  # the JSON itself, as transformers allows on the command line
+        read_json(native, name, inputs, lambda at, end: place, place.file)
+        return
+    for written in heredocs:
+        if _same_file(written.path.text, name):
+            body, start = written.body.text, written.body.place
+            read_json(native, body, inputs, _inside(body, start), start.file)
+            return
+    text = inputs.sibling(name)
+    if text is None:
+        message = f"the configuration {name} is not beside the file that names it"
+        native.findings.append(Finding("R144", Level.ERROR, message, "put it there, or read it itself", place, name))
+        return
+    if name.endswith((".yml", ".yaml")):
+        _read_yaml(name, text, native, inputs)
+    else:
+        read_json(native, text, inputs, lambda at, end: place_of(name, text, at, end), name)
+
+
+def _same_file(left: str, right: str) -> bool:
+    return left == right or left.rsplit("/", 1)[-1] == right.rsplit("/", 1)[-1]
+
+
+def _inside(body: str, start: Place) -> Callable[[int, int], Place]:
+    """Places in a script, for offsets in a text that stands in it."""
+
+    def place(at: int, end: int) -> Place:
+        here = place_of(start.file, body, at, end)
+        column = here.column + (start.column - 1 if here.line == 1 else 0)
+        return Place(start.file, start.line + here.line - 1, column)
+
+    return place
+
+
+def _read_script(path: str, text: str, native: Native, inputs: Inputs) -> None:
+    from translator.shell import evaluate
+
+    reading = evaluate(
+        text, path, positional=inputs.positional, variables=inputs.variables, read_sibling=inputs.read_sibling
+    )
+    native.findings.extend(reading.findings)
+    launches = [(launch, _score(launch)) for launch in reading.launches]
+    launches = [(launch, score) for launch, score in launches if score]
+    written = [item for item in reading.heredocs if is_object(item.body.text) and _TELLTALE.search(item.body.text)]
+    if not launches:
+        _only_heredoc(path, written, native, inputs)
+        return
+    launch = _pick([item for item, _ in launches], [score for _, score in launches], native, inputs.launch)
+    _facts(launch, native)
+    config = arguments.read_words(launch.argv, native)
+    _accelerate_file(text, reading, launch, native, inputs)
+    if config is not None and not config.unknowns:
+        _named_file(config.text, native, inputs, config.place, reading.heredocs)
+    elif len(written) == 1:
+        body, start = written[0].body.text, written[0].body.place
+        read_json(native, body, inputs, _inside(body, start), start.file)
+    elif config is not None:
+        name = config.unknowns[0].name
+        supply = f"--set {name}=..." if name else "name the file itself"
+        message = f"the configuration is {config.text}, which the script does not tell"
+        native.findings.append(Finding("R144", Level.ERROR, message, supply, config.place, "--deepspeed"))
+
+
+def _only_heredoc(path: str, written: Sequence[WrittenFile], native: Native, inputs: Inputs) -> None:
+    if not written:
+        raise SourceError(
+            f"{path} starts no program with a DeepSpeed configuration and writes none",
+            fix="name the framework with --from",
+        )
+    index = inputs.launch - 1 if inputs.launch is not None and inputs.launch <= len(written) else 0
+    body, start = written[index].body.text, written[index].body.place
+    if len(written) > 1:
+        message = f"the script writes {len(written)} configurations; number {index + 1} is read"
+        native.findings.append(Finding("R147", Level.WARNING, message, "pick one with --launch N", start))
+    read_json(native, body, inputs, _inside(body, start), start.file)
+
+
+def _score(launch: Launch) -> int:
+    """How much a launch looks like one of a trainer with DeepSpeed."""
+    names = {
+        word.text.split("=", 1)[0].lstrip("-").replace("-", "_") for word in launch.argv if word.text.startswith("--")
+    }
+    known = sum(arguments.kind_of(name) is not None for name in names)
+    config = 4 * bool(names & arguments.CONFIG_FLAGS)
+    launcher = 2 * any(name in launch.launcher for name in ("deepspeed", "accelerate"))
+    return known + config + launcher
+
+
+def _pick(launches: Sequence[Launch], scores: Sequence[int], native: Native, wanted: int | None) -> Launch:
+    labels = [f"{number} {launch.program.text} ({launch.place})" for number, launch in enumerate(launches, 1)]
+    if wanted is not None:
+        if not 1 <= wanted <= len(launches):
+            raise UsageError(f"there is no launch {wanted}", fix=f"launches: {'; '.join(labels)}")
+        return launches[wanted - 1]
+    best = max(range(len(launches)), key=lambda index: scores[index])
+    if len(launches) > 1:
+        message = f"{len(launches)} launches, number {best + 1} is read: {'; '.join(labels)}"
+        native.findings.append(Finding("R147", Level.WARNING, message, "pick one with --launch N"))
+    return launches[best]
+
+
+def _facts(launch: Launch, native: Native) -> None:
+    program = launch.program
+    native.given[PROGRAM] = Given(PROGRAM, program.text, "program", program.place)
+    for address, stated in ((NODES, launch.nnodes), (GPUS_PER_NODE, launch.nproc_per_node)):
+        if isinstance(stated, int):
+            native.given[address] = Given(address, stated, address.lstrip("@"), launch.place)
+        elif stated is not None:
+            native.given[address] = _count(address, stated)
+    if launch.world_size is not None:
+        native.given[WORLD_SIZE] = Given(WORLD_SIZE, launch.world_size, f"processes of {launch.launcher}", launch.place)
+
+
+def _count(address: str, word: Word) -> Given:
+    if not word.unknowns and word.text.isdecimal() and len(word.text) < 10:
+        return Given(address, int(word.text), address.lstrip("@"), word.place)
+    name = word.unknowns[0].name if word.unknowns else None
+    reason = word.unknowns[0].reason if word.unknowns else "not a number"
+    supply = f"--set {name}=..." if name else "--world-size N"
+    return Given(address, Missing(word.text, reason, supply), address.lstrip("@"), word.place)
+
+
+def _accelerate_file(text: str, reading: ScriptReading, launch: Launch, native: Native, inputs: Inputs) -> None:
+    """The file that ``accelerate launch --config_file`` names: sizes, precision, and perhaps the configuration."""
+    if "accelerate" not in launch.launcher:
+        return
+    match = _CONFIG_FILE.search(text)
+    if match is None:
+        return
+    name = match.group(1)
+    if name.startswith("$"):
+        word = reading.variables.get(name.strip("${}"))
+        name = word.text if word is not None and not word.unknowns else name
+    stated = {address: native.given[address] for address in (WORLD_SIZE, NODES) if address in native.given}
+    _named_file(name, native, inputs, launch.place, reading.heredocs)
+    native.given.update(stated)
+
+
+def read_trainer(trainer: Companion, native: Native, inputs: Inputs) -> None:
+    """Arguments of a trainer from a text: YAML or JSON by name, else flags.
+
+    Raises `SourceError` when the text is none of these.
+    """
+    name, text = trainer
+    if is_object(text) or name.endswith(".json"):
+        document = parse(name, text)
+        for member in document.root.members or []:
+            place = place_of(name, text, member.start, member.end)
+            if not arguments.note(native, member.key, plain(member.node), member.key, place):
+                native.unknown.append(Given(f"--{member.key}", plain(member.node), member.key, place))
+        return
+    if name.endswith((".yml", ".yaml")) or _is_yaml(text):
+        _read_yaml(name, text, native, inputs)
+        return
+    from translator.shell import split_words
+
+    arguments.read_words(split_words(text, name), native)
+
+
+def _read_model(native: Native, model: Companion | None, inputs: Inputs) -> None:
+    if model is None:
+        stated = native.given.get(MODEL)
+        if stated is None or not isinstance(stated.value, str):
+            return
+        text = inputs.sibling(f"{stated.value.rstrip('/')}/config.json")
+        if text is None:
+            return
+        model = Companion(f"{stated.value}/config.json", text)
+    document = parse(model.name, model.text)
+    for member in document.root.members or []:
+        address = MODEL_PREFIX + member.key
+        place = place_of(model.name, model.text, member.start, member.end)
+        native.given[address] = Given(address, plain(member.node), member.key, place)
+
+
+def _sizes(native: Native, text: str, world_size: int | None) -> None:
+    """The world size: from the person, a hint, the launch, or open."""
+    said = hints(text)
+    for key, address in _HINTED.items():
+        value = next((word for word in said.get(key, ()) if word.isdecimal() and len(word) < 10), None)
+        if value is not None:
+            native.given[address] = Given(address, int(value), f"ttx: {key}")
+    if world_size is not None:
+        native.given[WORLD_SIZE] = Given(WORLD_SIZE, world_size, "--world-size")
+    nodes, per_node = (native.given.get(address) for address in (NODES, GPUS_PER_NODE))
+    if WORLD_SIZE not in native.given:
+        if nodes and per_node and isinstance(nodes.value, int) and isinstance(per_node.value, int):
+            native.given[WORLD_SIZE] = Given(WORLD_SIZE, nodes.value * per_node.value, "nodes times GPUs", nodes.place)
+        else:
+            missing = Missing("world size", "the files do not say how many GPUs there are", "--world-size N")
+            native.given[WORLD_SIZE] = Given(WORLD_SIZE, missing, "world size")

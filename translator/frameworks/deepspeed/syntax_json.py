@@ -1,0 +1,299 @@
+"""The keys of a parsed DeepSpeed configuration as options, each with its place, typed by the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from translator.findings import Finding, Level, Place
+from translator.frameworks.deepspeed.changes import NEVER, REFUSED, REFUSED_SINCE
+from translator.frameworks.deepspeed.positions_json import (
+    BRACES,
+    COMMA,
+    COMMENT,
+    QUOTES,
+    Bare,
+    Document,
+    Member,
+    Node,
+    Placeholder,
+    plain,
+    scalar,
+)
+from translator.frameworks.deepspeed.sections import (
+    OPTIMIZER,
+    SCHEDULER,
+    STRICT,
+    Sections,
+    classes_of,
+    parameter_entry,
+    sections,
+)
+from translator.frameworks.deepspeed.values import AUTO, describe, takes_auto, typed
+from translator.native import Given, Missing, Native
+
+if TYPE_CHECKING:
+    from translator.catalogue import Catalogue, Entry
+
+_ODD_WORDS = {
+    COMMENT: "comments",
+    COMMA: "commas that are missing or too many",
+    QUOTES: "keys or values without double quotes",
+    BRACES: "no braces around the whole",
+}
+Where = tuple[Member | Node, str]
+"""What a finding is about: a key or value, and its path."""
+_TEMPLATE = "a template's variable"
+_SHOWN = 60
+# Keys that people use for remarks.
+_REMARKS = ("_", "//", "#", "comment", "COMMENT", "note", "description")
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+class JsonReader:
+    """One reading of one parsed configuration into a `Native`."""
+
+    def __init__(
+        self, native: Native, document: Document, place: Callable[[int, int], Place], variables: Mapping[str, str]
+    ) -> None:
+        from translator.catalogue import load
+
+        self.native = native
+        self.document = document
+        self.at = place
+        self.variables = variables
+        self.catalogue: Catalogue = load("deepspeed", native.version)
+        self.sections: Sections = sections(native.version)
+        self.types = {"optimizer": "", "scheduler": ""}
+        self.torch_adam = False
+
+    def read(self) -> None:
+        """Every key, as an option or unknown; then what is beyond JSON."""
+        root = self.document.root.members
+        if root is None:
+            self.say("R142", Level.ERROR, "a configuration is an object, not a list", (self.document.root, ""))
+            return
+        self._look_ahead(root)
+        self.read_object("", root)
+        self.beyond_json()
+
+    def say(self, code: str, level: Level, message: str, where: Where, fix: str = "") -> None:
+        """Add a finding about a key or a value."""
+        item, option = where
+        self.native.findings.append(Finding(code, level, message, fix, self.at(item.start, item.end), option or None))
+
+    def keep(self, path: str, member: Member) -> None:
+        """Keep a value that is no usable option."""
+        self.native.unknown.append(Given(path, plain(member.node), path, self.at(member.start, member.end)))
+
+    def _look_ahead(self, root: list[Member]) -> None:
+        """The types of optimizer and scheduler decide which arguments are known, wherever they stand."""
+        for member in root:
+            if member.key in self.types and member.node.members is not None:
+                inner = {item.key: item.node for item in member.node.members}
+                kind = plain(inner["type"]) if "type" in inner else ""
+                self.types[member.key] = kind if isinstance(kind, str) else ""
+                params = plain(inner["params"]) if "params" in inner else {}
+                self.torch_adam |= isinstance(params, dict) and params.get("torch_adam") is True
+
+    def read_object(self, prefix: str, members: Iterable[Member]) -> None:
+        """The members of a section."""
+        last: dict[str, Member] = {}
+        for member in members:
+            if member.key in last:
+                message = (
+                    f"{member.key} stands twice; DeepSpeed refuses that (config_utils.py:205), others take the last"
+                )
+                self.say("R136", Level.ERROR, message, (member, f"{prefix}{member.key}"), "remove one of them")
+            last[member.key] = member
+        for member in last.values():
+            self.member(f"{prefix}{member.key}", member)
+
+    def member(self, path: str, member: Member) -> None:
+        """One key: an option, a section, or neither."""
+        section = path.rpartition(".")[0]
+        if section in {OPTIMIZER, SCHEDULER}:
+            self.parameter(section, path, member)
+            return
+        entry = self.sections.by_spelling.get(path)
+        if entry is not None:
+            self.option(entry, path, member)
+        elif path in self.sections.kinds:
+            self.section(path, member)
+        else:
+            self.unknown(section, path, member)
+
+    def section(self, path: str, member: Member) -> None:
+        """A section, which must be an object."""
+        inner = member.node.members
+        if inner is not None:
+            self.read_object(f"{path}.", inner)
+            return
+        value = member.node.value
+        if path == "zero_optimization" and isinstance(value, bool):
+            message = f"zero_optimization: {str(value).lower()} is the old way to say stage {int(value)}"
+            self.say("R137", Level.WARNING, message, (member, path), f'write {{"stage": {int(value)}}}')
+            address = "zero_optimization.stage"
+            self.native.given[address] = Given(address, int(value), path, self.at(member.start, member.end))
+            return
+        if (value is None and self._null_is_absent(path)) or value == "auto":
+            return
+        self.keep(path, member)
+        if isinstance(value, Placeholder):
+            self._placeholder(value, member, path)
+            return
+        message = f"{path} is a section, not the value {shown(plain(member.node))}"
+        self.say("R142", Level.ERROR, message, (member, path), "write an object")
+
+    @staticmethod
+    def _null_is_absent(path: str) -> bool:
+        """Sections that may be null: optional models, and those whose reader asks for None."""
+        return path in {"aio", "bf16", "checkpoint.writer", "zero_optimization.zenflow"} or path.startswith(
+            "zero_optimization.offload_"
+        )
+
+    def option(self, entry: Entry, path: str, member: Member) -> None:
+        """A key of the catalogue."""
+        where = self.at(member.start, member.end)
+        value = self.resolve(entry.address, path, member)
+        if isinstance(value, Missing):
+            self.native.given[entry.address] = Given(entry.address, value, path, where)
+            return
+        if value == "auto" and not takes_auto(entry):
+            self.native.given[entry.address] = Given(entry.address, AUTO, path, where)
+            return
+        found = typed(entry, value)
+        if found.problem:
+            strict = self.sections.kind(path.rpartition(".")[0]) == STRICT
+            code, level = ("R133", Level.ERROR) if strict else ("R134", Level.WARNING)
+            how = "" if strict else "; nothing checks it when the file is read"
+            message = f"{path} cannot be {shown(value)}: {found.problem}{how}"
+            self.say(code, level, message, (member, path), f"write {describe(entry)}")
+            if strict:
+                self.keep(path, member)
+                return
+        if entry.action == "deprecated":
+            target = f"use {entry.const}" if entry.const else "it has no effect"
+            self.say("R137", Level.WARNING, f"{path} is deprecated", (member, path), target)
+        earlier = self.native.given.get(entry.address)
+        if earlier is not None and earlier.written != path:
+            message = f"{path} and {earlier.written} are the same key"
+            self.say("R136", Level.ERROR, message, (member, path), "keep one of them")
+        self.native.given[entry.address] = Given(entry.address, found.value, path, where)
+
+    def resolve(self, address: str, path: str, member: Member) -> object:
+        """The value of a member; what a template leaves open is a `Missing`."""
+        value = member.node.value
+        if isinstance(value, Placeholder):
+            if value.name is not None and value.name in self.variables:
+                return scalar(self.variables[value.name])
+            return self._placeholder(value, member, path)
+        if isinstance(value, Bare):
+            message = f"{path} has no quotes, so DeepSpeed takes the rest of the line: {shown(value.text)}"
+            self.say("R141", Level.ERROR, message, (member.node, path), "write JSON: true, null, a number or a string")
+        _ = address
+        return plain(member.node)
+
+    def _placeholder(self, value: Placeholder, member: Member, path: str) -> Missing:
+        supply = f"--set {value.name}=..." if value.name else "fill it in"
+        message = f"{path} is {value.expression}, which somebody fills in before the run"
+        self.say("R140", Level.WARNING, message, (member.node, path), supply)
+        return Missing(value.expression, _TEMPLATE, supply)
+
+    def parameter(self, section: str, path: str, member: Member) -> None:
+        """An argument of the optimizer's or scheduler's class."""
+        kind = self.types[section.partition(".")[0]]
+        classes = classes_of(section, kind, torch_adam=self.torch_adam)
+        entry = parameter_entry(self.catalogue, path, classes) if classes else None
+        where = self.at(member.start, member.end)
+        if entry is None and not classes and path in self.catalogue:
+            entry = self.catalogue.first(path)
+        if entry is not None:
+            value = self.resolve(path, path, member)
+            is_auto = value == "auto"
+            if not is_auto and not isinstance(value, Missing) and (problem := typed(entry, value).problem):
+                message = f"{path} is {shown(value)}: {problem}"
+                self.say("R134", Level.WARNING, message, (member, path), f"write {describe(entry)}")
+            self.native.given[path] = Given(path, AUTO if is_auto else value, path, where)
+            return
+        self.keep(path, member)
+        name = path.rpartition(".")[2]
+        if name == "max_grad_norm" and section == OPTIMIZER:
+            return  # refused by the engine, with a reason of its own (settling says it)
+        if not classes:
+            self.say("R149", Level.NOTE, f"{path} goes to {kind or 'no class'} as it is", (member, path))
+            return
+        near = self._near(
+            path, [entry.address for entry in self.catalogue.entries if entry.address.startswith(section)]
+        )
+        self.say("R132", Level.ERROR, f"{kind} takes no {name}; the engine stops at it", (member, path), near)
+
+    def unknown(self, section: str, path: str, member: Member) -> None:
+        """A key that no section of this version has."""
+        self.keep(path, member)
+        kind = self.sections.kind(section)
+        name = member.key
+        if kind == "open":
+            self.say("R149", Level.NOTE, f"{path} is handed on as it is", (member, path))
+        elif self._other_version(path, member):
+            pass
+        elif kind != STRICT and name.startswith(_REMARKS):
+            self.say("R148", Level.NOTE, f"{path} is a remark; DeepSpeed ignores it", (member, path))
+        elif kind == STRICT:
+            message = f"{section} has no key {name}, and DeepSpeed {self.native.version} stops at it"
+            self.say("R130", Level.ERROR, message, (member, path), self._near(path, self.sections.by_spelling))
+        else:
+            near = f"write {NEVER[path]}" if path in NEVER else self._near(path, self._names())
+            message = f"DeepSpeed {self.native.version} has no key {path} and ignores it"
+            self.say("R131", Level.WARNING, message, (member, path), near)
+
+    def _names(self) -> list[str]:
+        return [*self.sections.by_spelling, *self.sections.kinds]
+
+    def _other_version(self, path: str, member: Member) -> bool:
+        from translator.catalogue import versions
+
+        version = self.native.version
+        if path in REFUSED and version == REFUSED_SINCE:
+            message = f"{path} is gone since {REFUSED_SINCE}, which stops at it"
+            self.say("R138", Level.ERROR, message, (member, path), REFUSED[path])
+            return True
+        known = [other for other in versions("deepspeed") if _knows(other, path)]
+        if not known:
+            return False
+        strict = self.sections.kind(path.rpartition(".")[0]) == STRICT
+        level = Level.ERROR if strict else Level.WARNING
+        effect = "stops at it" if strict else "ignores it"
+        named = ", ".join(known)
+        self.say("R138", level, f"{path} is a key of DeepSpeed {named}; {version} {effect}", (member, path))
+        return True
+
+    @staticmethod
+    def _near(path: str, pool: Iterable[str]) -> str:
+        from rapidfuzz import fuzz, process
+
+        hits = process.extract(path, [name for name in pool if name], scorer=fuzz.ratio, limit=3, score_cutoff=72)
+        return "did you mean " + " or ".join(hit[0] for hit in hits) + "?" if hits else ""
+
+    def beyond_json(self) -> None:
+        """One finding per kind of thing that ``json.load`` would refuse."""
+        seen: set[str] = set()
+        for oddity in self.document.oddities:
+            if oddity.what not in seen:
+                seen.add(oddity.what)
+                message = (
+                    f"the file has {_ODD_WORDS[oddity.what]}: DeepSpeed itself reads that (hjson), "
+                    "but transformers and accelerate take JSON only"
+                )
+                place = self.at(oddity.at, oddity.at + 1)
+                self.native.findings.append(Finding("R135", Level.WARNING, message, "write plain JSON", place))
+
+
+def _knows(version: str, path: str) -> bool:
+    found = sections(version)
+    return path in found.by_spelling or path in found.kinds
