@@ -154,3 +154,29 @@ def newer(name: str, version: str) -> Rename | None:
         return older
     later = TO_022.get(older.address)
     return older if later is None else Rename(later.address, None, later.note or older.note)
+
+
+def _moved(old: str, new: str, names: str) -> dict[str, str]:
+    return {f"{old}.{name}": f"{new}.{name}" for name in names.split()}
+
+
+# Options without a neutral meaning that 0.3.0 took over from 0.2.2 under other names (``trainer.py:60-118`` of 0.3.0).
+TO_030: Mapping[str, str] = {
+    "job.dump_folder": "dump_folder",
+    **_moved("job", "debug", "print_config save_config_file"),
+    **_moved(
+        "profiling",
+        "profiler",
+        "save_traces_folder profile_freq profiler_active profiler_warmup enable_memory_snapshot "
+        "save_memory_snapshot_folder",
+    ),
+    **_moved("validation", "validator.dataloader", "dataset dataset_path"),
+    **_moved(
+        "validation.dataloader", "validator.dataloader", "num_workers persistent_workers pin_memory prefetch_factor"
+    ),
+    **_moved("training.dataloader", "dataloader", "persistent_workers pin_memory prefetch_factor"),
+    "activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns": (
+        "activation_checkpoint.force_recompute_mm_shapes_by_fqns"
+    ),
+    "parallelism.expert_parallel_comm_backend": "model_spec.moe_comm_backend",
+}

@@ -78,6 +78,8 @@ ORDER = (
     "debug",
     "override",
 )
+# What every registry means by nothing.
+REGISTRY_DEFAULTS = {"moe_comm_backend": "standard", "tp_gemm_backend": "default"}
 DEFAULT_COMMENT = "default of the source"
 _ADAMW = {"betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.1}
 
@@ -174,10 +176,12 @@ class _Writer:
         call = self.construct(known)
         inner = f"{path}."
         order = list(known.fields)
-        mine = [address for address in self.written() if address.startswith(inner)]
+        # A field of another class that could stand here has no place in this one.
+        fields = {f"{inner}{name}" for name in order}
+        mine = [address for address in self.written() if address in fields]
         for address in sorted(mine, key=lambda address: _place(address.removeprefix(inner), order)):
             rest = address.removeprefix(inner)
-            if "." in rest or address in places():
+            if address in places():
                 continue
             self.state(address)
             call.add(rest, self.field_value(address), self.comment(address))
@@ -230,8 +234,8 @@ class _Writer:
         if NAME not in self.sink.values:
             return "", []
         name, flavor = self.value(NAME), self.value(FLAVOR)
-        for address in self.sink.values:
-            if address.startswith(MODEL_PREFIX) or address == MODEL_ARGUMENTS:
+        for address in (NAME, FLAVOR, CONVERTERS, MODEL_ARGUMENTS):
+            if address in self.sink.values:
                 self.state(address)
         converters = [self.converter(item) for item in self.value(CONVERTERS) or []]
         facts = self.value(MODEL_ARGUMENTS)
@@ -253,10 +257,14 @@ class _Writer:
     def registry(self, name: str, flavor: str, converters: Sequence[Call]) -> list[str]:
         self.need(f"torchtitan.models.{name}", "model_registry")
         call = Call("model_registry", positional=[flavor])
+        accepted = registry_parameters(name)
         for address in self.sink.values:
             rest = address.removeprefix(MODEL_PREFIX)
             if address.startswith(MODEL_PREFIX) and address not in (NAME, FLAVOR, CONVERTERS):
-                call.add(rest, self.value(address))
+                value = self.value(address)
+                if rest in accepted and not (rest in REGISTRY_DEFAULTS and value == REGISTRY_DEFAULTS[rest]):
+                    self.state(address)
+                    call.add(rest, value, self.comment(address))
         if converters:
             call.add("converters", list(converters))
         comment = self.comment(FLAVOR)
@@ -271,6 +279,16 @@ class _Writer:
             if name != "class" and not equal(value, known.fields.get(name)):
                 call.add(name, value)
         return call
+
+
+def registry_parameters(name: str) -> frozenset[str]:
+    """What the ``model_registry`` of a family takes besides the flavor."""
+    from translator.catalogue.classes import classes
+
+    try:
+        return frozenset(classes("torchtitan", "0.3.0").parameters(f"torchtitan.models.{name}.model_registry"))
+    except KeyError:
+        return frozenset()
 
 
 def _place(name: str, order: Sequence[str]) -> int:

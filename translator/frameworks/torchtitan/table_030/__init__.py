@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from translator.catalogue import load
+from translator.frameworks.torchtitan.renames import TO_030
 from translator.frameworks.torchtitan.table import model as toml_model
 from translator.frameworks.torchtitan.table import operation as toml_operation
 from translator.frameworks.torchtitan.table import parallel as toml_parallel
@@ -41,4 +42,4 @@ def table(version: str) -> Table:
     rows = (*MEANING_ROWS, *own.OWN_ROWS)
     # Fields of classes that can be swapped are options too, whichever class the catalogue shows at the place.
     known = {entry.address for entry in entries} | {option for row in rows for option in row.options}
-    return Table("torchtitan", version, rows, known=known - own.NOT_HERE, choices=choices)
+    return Table("torchtitan", version, rows, known=known - own.NOT_HERE, names=TO_030, choices=choices)
