@@ -106,37 +106,29 @@ def validated(flat: dict[str, Any], extras: Mapping[str, Any], origins: Mapping[
 def read_native(native: Native, table: Table) -> Reading:
     """Map a settled native configuration to the spec, leaf by leaf with its origin."""
     flat = table.read(native.values)
-    origins: dict[str, LeafOrigin] = {}
-    default = LeafOrigin(Origin.DEFAULT)
-    for row in table.rows:
-        for leaf in row.fields:
-            origins[leaf] = default
-        for option, leaf, given in _stated(native, table, row.options, row.fields_of):
-            known = origins[leaf]
-            if known.origin is Origin.UNKNOWN or (known.origin is Origin.EXPLICIT and given is None):
-                continue
-            if given is not None:
-                missing = given.missing
-                kind = Origin.UNKNOWN if missing else Origin.EXPLICIT
-                note = f"{missing.expression}: {missing.reason}; {missing.supply}" if missing else ""
-                origins[leaf] = LeafOrigin(kind, given.written, given.place, note)
-            elif known.origin is Origin.DEFAULT:
-                origins[leaf] = LeafOrigin(Origin.DERIVED, note=native.derived[option])
+    origins = dict.fromkeys(table.row_of_field, LeafOrigin(Origin.DEFAULT))
+    for option, leaf, given in _stated(native, table):
+        known = origins[leaf]
+        if known.origin is Origin.UNKNOWN or (known.origin is Origin.EXPLICIT and given is None):
+            continue
+        if given is not None:
+            missing = given.missing
+            kind = Origin.UNKNOWN if missing else Origin.EXPLICIT
+            note = f"{missing.expression}: {missing.reason}; {missing.supply}" if missing else ""
+            origins[leaf] = LeafOrigin(kind, given.written, given.place, note)
+        elif known.origin is Origin.DEFAULT:
+            origins[leaf] = LeafOrigin(Origin.DERIVED, note=native.derived[option])
     reading = Reading(native.framework, native.version, flat, origins, native, table, list(native.findings))
     reading.extras = _extras(native, table)
     return reading
 
 
-def _stated(
-    native: Native, table: Table, options: tuple[str, ...], fields_of: Any
-) -> Iterator[tuple[str, str, Given | None]]:
-    for option in options:
-        address = table.names.get(option, option)
-        given = native.given.get(address)
-        if given is None and address not in native.derived:
-            continue
-        for leaf in fields_of(option):
-            yield address, leaf, given
+def _stated(native: Native, table: Table) -> Iterator[tuple[str, str, Given | None]]:
+    """Stated and derived options in the order of the table, with each leaf that they feed."""
+    concerned = {*native.given, *native.derived} & table.row_of_option.keys()
+    for address in sorted(concerned, key=table.position.__getitem__):
+        for leaf in table.fields_of(address):
+            yield address, leaf, native.given.get(address)
 
 
 def _extras(native: Native, table: Table) -> dict[str, dict[str, Any]]:

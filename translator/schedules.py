@@ -9,7 +9,7 @@ after the decay and counts samples; torchtitan `torchtitan/components/lr_schedul
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,20 +43,32 @@ class Curve:
 
     def rate(self, step: int) -> float:
         """The learning rate of optimizer step ``step`` (from 0)."""
-        done = step + self.warmup_offset
-        if self.warmup > 0 and done <= self.warmup:
-            share = done / self.warmup
-            if self.warmup_shape == "log":
-                share = math.log(max(done, 1)) / math.log(self.warmup) if self.warmup > 1 else 1.0
-            return self.warmup_start + (self.peak - self.warmup_start) * share
-        if self.decay is None or step <= self.decay_start:
-            return self.peak
-        if step > self.decay_start + self.decay_length and not self.continues:
-            return self.floor
-        if self.decay == "inverse_sqrt":
-            return max(self.floor, self.peak * math.sqrt(max(self.warmup, self.grain) / max(step, self.grain)))
-        progress = (step - self.decay_start) / self.decay_length
-        return self.floor + (self.peak - self.floor) * SHAPES[self.decay](progress)
+        return self.rates((step,))[0]
+
+    def rates(self, steps: Iterable[int]) -> list[float]:
+        """The learning rates of optimizer steps; curves are compared at hundreds of them, hence one loop."""
+        peak, warmup, offset, start = self.peak, self.warmup, self.warmup_offset, self.warmup_start
+        floor, decay_start, length = self.floor, self.decay_start, self.decay_length
+        end = math.inf if self.continues else decay_start + length
+        logarithmic, inverse = self.warmup_shape == "log", self.decay == "inverse_sqrt"
+        shape = None if self.decay is None or inverse else SHAPES[self.decay]
+        found: list[float] = []
+        for step in steps:
+            done = step + offset
+            if warmup > 0 and done <= warmup:
+                share = done / warmup
+                if logarithmic:
+                    share = math.log(max(done, 1)) / math.log(warmup) if warmup > 1 else 1.0
+                found.append(start + (peak - start) * share)
+            elif self.decay is None or step <= decay_start:
+                found.append(peak)
+            elif step > end:
+                found.append(floor)
+            elif shape is None:
+                found.append(max(floor, peak * math.sqrt(max(warmup, self.grain) / max(step, self.grain))))
+            else:
+                found.append(floor + (peak - floor) * shape((step - decay_start) / length))
+        return found
 
 
 def steps_per_unit(flat: Mapping[str, Any]) -> float | None:
@@ -112,11 +124,15 @@ def largest_difference(left: Curve, right: Curve, steps: int) -> tuple[float, in
         for curve in (left, right):
             for corner in (0, curve.warmup, curve.decay_start, curve.decay_start + curve.decay_length, steps - 1):
                 candidates |= {int(corner) + shift for shift in range(-3, 4)}
-    inside = [step for step in candidates if 0 <= step < steps]
-    worst = max(inside, key=lambda step: abs(left.rate(step) - right.rate(step)))
+    worst = _worst(left, right, [step for step in candidates if 0 <= step < steps])
     if steps > 1536:
         window = steps // 512 + 2
         stride = max(1, window // 256)
-        near = range(max(0, worst - window), min(steps, worst + window + 1), stride)
-        worst = max((*near, worst), key=lambda step: abs(left.rate(step) - right.rate(step)))
+        worst = _worst(left, right, [*range(max(0, worst - window), min(steps, worst + window + 1), stride), worst])
     return abs(left.rate(worst) - right.rate(worst)), worst
+
+
+def _worst(left: Curve, right: Curve, steps: Sequence[int]) -> int:
+    """The first of ``steps`` where the curves differ most."""
+    differences = [abs(one - two) for one, two in zip(left.rates(steps), right.rates(steps), strict=True)]
+    return steps[differences.index(max(differences))]

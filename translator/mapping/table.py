@@ -37,10 +37,12 @@ class Table:
         self.known = frozenset(known)
         self.choices = {address: frozenset(values) for address, values in (choices or {}).items()}
         self.names = {new: old for new, old in (names or {}).items() if new not in self.known and old in self.known}
+        self._options_of: dict[str, tuple[str, ...]] = {}
         self._row_name = {old: new for new, old in self.names.items()}
         self.row_of_option: dict[str, Row] = {}
         self.row_of_field: dict[str, Row] = {}
         self._check()
+        self.position = {option: position for position, option in enumerate(self.row_of_option)}
 
     def _check(self) -> None:
         problems: list[str] = []
@@ -77,8 +79,12 @@ class Table:
 
     def options_of(self, leaf: str) -> tuple[str, ...]:
         """The addresses of this version that feed ``leaf``."""
-        row = self.row_of_field[leaf]
-        return tuple(self.names.get(option, option) for option in row.options if leaf in row.fields_of(option))
+        known = self._options_of.get(leaf)
+        if known is None:
+            row = self.row_of_field[leaf]
+            known = tuple(self.names.get(option, option) for option in row.options if leaf in row.fields_of(option))
+            self._options_of[leaf] = known
+        return known
 
     def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Effective native values to spec leaves; leaves that are not stated are None."""
