@@ -94,6 +94,10 @@ def _write_data(spec: SpecView, sink: Sink) -> None:
     if degree is None:
         for leaf in ("degree", "replicate", "shard"):
             sink.short(f"parallel.data.{leaf}", Entry.ADAPTED, "what the other degrees leave of the world size")
+        if sharding == "none":
+            why = "how many replicas there are is not known, so all ranks share the state; give --world-size N"
+            sink.short("parallel.data.sharding", Entry.APPROXIMATED, why)
+            sink.short("parallel.data.reshard_after_forward", Entry.APPROXIMATED, why)
     pipelined = spec("parallel.pipeline.degree", 1) > 1
     contextual = spec("parallel.context", 1) > 1
     if sharding == "none" and degree is not None:

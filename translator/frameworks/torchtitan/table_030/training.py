@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from translator.frameworks.torchtitan import addresses, groups, model_names
+from translator.frameworks.torchtitan.flavors import dimensions, leaves_of
 from translator.frameworks.torchtitan.table.training import WORDS, read_precision
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, linked
@@ -226,7 +227,7 @@ def _write_loss(spec: SpecView, sink: Sink) -> None:
     why = "the sum over tokens is divided by all valid tokens of the step"
     same_if = "the same numbers when every sequence has equally many unmasked tokens"
     sink.short("loss.normalization", Entry.APPROXIMATED, f"{why}; {same_if}")
-    chunks, vocab = spec("loss.chunks", 1), spec("model.vocab")
+    chunks = spec("loss.chunks", 1)
     local = (spec("batch.seq_len") or 0) // spec("parallel.context", 1)
     inner = "loss"
     if chunks > 1 and local % chunks == 0:
@@ -237,8 +238,21 @@ def _write_loss(spec: SpecView, sink: Sink) -> None:
     else:
         sink.put("loss", PLAIN)
         sink.short("loss.chunks", Entry.APPROXIMATED, f"{local} tokens do not divide into {chunks} chunks")
-    # Vocabulary-parallel cross entropy asks for it under tensor parallelism (components/loss.py).
-    sink.put(f"{inner}.global_vocab_size", vocab)
+    # Vocabulary-parallel cross entropy asks for it under tensor parallelism (components/loss.py); where the source
+    # leaves the vocabulary open, it is that of the model that was chosen.
+    vocab = spec("model.vocab") or _chosen_vocab(sink)
+    if vocab is not None:
+        sink.put(f"{inner}.global_vocab_size", vocab)
+
+
+def _chosen_vocab(sink: Sink) -> int | None:
+    name, flavor = sink.values.get("model_spec.name"), sink.values.get("model_spec.flavor")
+    if not isinstance(name, str) or not isinstance(flavor, str):
+        return None
+    own = sink.values.get(addresses.MODEL_ARGUMENTS)
+    leaves = leaves_of(name, own, sink.version) if own else dimensions(name, flavor, sink.version)
+    vocab = (leaves or {}).get("model.vocab")
+    return vocab if isinstance(vocab, int) else None
 
 
 ROWS: tuple[Row, ...] = (
