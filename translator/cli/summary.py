@@ -48,15 +48,13 @@ def tell(done: Conversion, *, ledger: str, refused: bool, to_folder: bool) -> No
     if not lost:
         page.line("Nothing that touches training was lost.", _GREEN)
     elif refused:
-        page.line(f"Nothing was written: {_lines(lost)} (--on-loss error).", _RED)
+        page.line(f"Nothing was written: {_losses(lost)} (--on-loss error).", _RED)
     else:
-        page.line(f"{_lines(lost)[0].upper()}{_lines(lost)[1:]}: see above, or --ledger all.", _YELLOW)
+        page.line(f"{_losses(lost)}: {'--ledger losses prints them' if ledger == 'none' else 'see above'}.", _YELLOW)
 
 
-def _lines(count: int) -> str:
-    return (
-        f"{count} {'entry touches' if count == 1 else 'entries touch'} training and cannot be carried over as they are"
-    )
+def _losses(count: int) -> str:
+    return "1 loss touches training" if count == 1 else f"{count} losses touch training"
 
 
 class _Page:

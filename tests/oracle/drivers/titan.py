@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.abc
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import logging
@@ -80,6 +82,37 @@ def leave_out_triton() -> None:
 
     module.__getattr__ = missing  # type: ignore[method-assign]
     sys.modules[name] = module
+
+
+class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Modules in place of packages that are not installed: every name in them is an empty class."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = frozenset(name for name in names if importlib.util.find_spec(name) is None)
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        if fullname.partition(".")[0] not in self.names:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        module = types.ModuleType(spec.name)
+
+        def empty(attribute: str) -> Any:
+            if attribute.startswith("__"):
+                raise AttributeError(attribute)
+            return type(attribute, (), {})
+
+        module.__getattr__ = empty  # type: ignore[method-assign]
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """There is nothing in it."""
+
+
+def leave_out_packages(names: Sequence[str]) -> None:
+    """Stand in for packages that configurations import and do not use, where they are not installed."""
+    sys.meta_path.append(_StandIns(names))
 
 
 def fake_processes(world_size: int) -> None:

@@ -6,6 +6,7 @@ path).
 
 =========== ===========================================================================================================
 resolve     ``config``: what ConfigManager makes of it; ``model``: the model's own configuration
+effective   ``values``: the same by dotted path; ``model``, and the ``converters`` that it was put through
 dims        ``dims`` and ``meshes`` of the real ParallelDims at ``world_size``; ``batch``, by the trainer's rule
 stages      ``stages`` (names of the modules of each stage, in order), ``layers`` (their numbers), ``n_microbatches``
 lr          ``lr`` of every optimizer step, or of the first ``steps``, for the last parameter group
@@ -29,7 +30,7 @@ import importlib
 import os
 import tempfile
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -41,9 +42,10 @@ from serving import plain, real
 titan.leave_out_triton()
 
 from torchtitan.components.optimizer import OptimizersContainer
-from torchtitan.config import ConfigManager
+from torchtitan.config import ConfigManager, Configurable
 from torchtitan.distributed import ParallelDims, pipeline_parallel
 from torchtitan.distributed import utils as distributed_utils
+from torchtitan.protocols.model import ModelConfigConverter
 
 MODELS = ("llama3", "qwen3", "deepseek_v3", "gpt_oss")
 for model_name in MODELS:  # once, before the children fork
@@ -71,6 +73,69 @@ def load(
 def resolve(**request: Any) -> dict[str, Any]:
     found = load(**request)
     return {"config": plain(found.to_dict()), "model": plain(dataclasses.asdict(found.model_spec.model))}
+
+
+def effective(**request: Any) -> dict[str, Any]:
+    """Every field by its dotted path; a component's configuration is its component's name, its fields below it.
+
+    Converters, which need packages and GPUs of their own, are noted instead of applied.
+    """
+    titan.leave_out_packages(("torchvision", "fla", "transformers", "einops", "PIL"))
+    converters: list[Any] = []
+    build = Configurable.Config.build
+
+    def noted(config: Any, **keywords: Any) -> Any:
+        if not isinstance(config, ModelConfigConverter.Config):
+            return build(config, **keywords)
+        converters.append(as_data(config))
+        return types.SimpleNamespace(convert=lambda model: model)
+
+    with (
+        mock.patch.object(Configurable.Config, "build", noted),
+        mock.patch("torchtitan.tools.utils.has_cuda_capability", return_value=True),
+    ):
+        found = load(**request)
+    values = dict(flat(found, ""))
+    spec = found.model_spec
+    model = {name: getattr(spec.model, name, None) for name in ("dim", "vocab_size")}
+    return {
+        "values": values,
+        "model": {"name": spec.name, "flavor": spec.flavor, "layers": len(getattr(spec.model, "layers", ())), **model},
+        "converters": converters,
+    }
+
+
+def flat(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """The fields of a configuration object, below a prefix."""
+    for field in dataclasses.fields(node):
+        value, path = getattr(node, field.name), f"{prefix}{field.name}"
+        if path == "model_spec":
+            continue
+        if dataclasses.is_dataclass(value):
+            if isinstance(value, Configurable.Config):
+                yield path, component(value)
+            yield from flat(value, f"{path}.")
+        else:
+            yield path, as_data(value)
+
+
+def component(value: Any) -> str:
+    """The short name of a configuration's component."""
+    return str(type(value).__qualname__.removesuffix(".Config").rpartition(".")[2])
+
+
+def as_data(value: Any) -> Any:
+    """A value as JSON has it; a function is its name, an object in a list its class and fields."""
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: as_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"class": component(value), **fields}
+    if isinstance(value, dict):
+        return {str(key): as_data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_data(item) for item in value]
+    if callable(value):
+        return {"function": value.__name__}
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
 
 
 def parallel_dims(config: Any, world_size: int) -> Any:
@@ -221,6 +286,5 @@ def flavors() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serving.main(
-        {function.__name__: function for function in (resolve, dims, stages, lr, nparams, parallelize, flavors)}
-    )
+    commands = (resolve, effective, dims, stages, lr, nparams, parallelize, flavors)
+    serving.main({function.__name__: function for function in commands})

@@ -95,6 +95,29 @@ CODES: dict[str, tuple[str, str]] = {
         "positive number.\n"
         "Example: `# ttx: world_size=many`. Way out: write a number.",
     ),
+    "R104": (
+        "field of a class of one's own",
+        "The configuration class is not one of torchtitan's, and so is this field. It is kept as it is and not translated.\n"
+        "Example: `MyTrainer.Config(curriculum=...)`. Way out: none is needed.",
+    ),
+    "R105": (
+        "part of a Python configuration not read",
+        "A class, or what is done with it, is not known here. The rest is read; this part is kept as far as it is plain.\n"
+        "Example: a model that is changed after `model_registry` made it. Way out: build the model from its classes, or name "
+        "a flavor.",
+    ),
+    "R107": (
+        "words that the command line does not take",
+        "A flag has a value, an option has none, a subcommand is not one, or a word belongs to nothing; tyro stops at it "
+        f"({_MANAGER}:50 at 0.3.0).\n"
+        "Example: `--compile.enable True`. Way out: write `--compile.enable`, or `--compile.no-enable`.",
+    ),
+    "R108": (
+        "option on the wrong side of a subcommand",
+        "`activation-checkpoint:full` and its like are subcommands: their options stand behind them, all others before. tyro "
+        "stops otherwise; here it is read as what it says.\n"
+        "Example: `activation-checkpoint:full --training.steps 3`. Way out: move the option.",
+    ),
     "S150": (
         "a degree is not positive",
         "Parallel degrees are 1 or more; only `data_parallel_shard_degree` may be -1, for what is left "

@@ -60,6 +60,8 @@ def _classes(values: dict[str, object], stated: Mapping[str, object], catalogue:
         inner = f"{path}."
         for address in [address for address in values if address.startswith(inner)]:
             del values[address]
+        if path not in values:  # a field of a class that does not stand there
+            continue
         values.update(copy.deepcopy(python_classes.defaults_at(path, values, catalogue)))
 
 
