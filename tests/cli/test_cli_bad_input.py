@@ -466,7 +466,7 @@ def every_example() -> Iterator[tuple[str, bytes]]:
 @pytest.mark.parametrize(("name", "data"), list(every_example()))
 def test_mutations_of_what_is_valid(ttx: Ttx, tmp_path: Path, name: str, data: bytes) -> None:
     @given(mutations(data), st.sampled_from(["megatron", "torchtitan", "spec"]))
-    @settings(max_examples=60, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, suppress_health_check=list(HealthCheck))
     def check(changed: bytes, target: str) -> None:
         (tmp_path / name).write_bytes(changed)
         result = ttx("convert", tmp_path / name, "--to", target)
