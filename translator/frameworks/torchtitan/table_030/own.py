@@ -61,7 +61,11 @@ OWN_ROWS: tuple[Row, ...] = (
         Touches.OPERATION,
         "the class that reads the tokenizer",
     ),
-    own(("lr_scheduler", "metrics", "profiler"), Touches.NOTHING, "the only class that there is"),
+    own(
+        ("model_spec", "optimizer", "lr_scheduler", "metrics", "profiler", "validator", "checkpoint"),
+        Touches.NOTHING,
+        "the class whose fields are options of their own",
+    ),
     own(("training.gc_debug",), Touches.SPEED, "debugging of garbage collection"),
     own(
         (
@@ -79,7 +83,6 @@ OWN_ROWS: tuple[Row, ...] = (
     ),
     own(
         (
-            "validator",
             "validator.dataloader",
             *_below("validator.dataloader", f"dataset dataset_path {_DEALING} {_IMAGES}"),
         ),
@@ -103,7 +106,6 @@ OWN_ROWS: tuple[Row, ...] = (
     ),
     own(
         (
-            "model_spec",
             "model_spec.num_mtp_layers",
             "loss.mtp_scale",
             "loss.loss_fn.mtp_scale",
@@ -114,7 +116,6 @@ OWN_ROWS: tuple[Row, ...] = (
     ),
     own(
         (
-            "checkpoint",
             *_below(
                 "checkpoint",
                 "initial_load_in_hf initial_load_in_hf_quantized last_save_model_only last_save_in_hf export_dtype "
@@ -144,7 +145,7 @@ OWN_ROWS: tuple[Row, ...] = (
         "set-up and tracing of process groups",
     ),
     own(
-        ("optimizer", "optimizer.optimizer_factory_kwargs_by_name"),
+        ("optimizer.optimizer_factory_kwargs_by_name",),
         Touches.TRAINING,
         "arguments of optimizers beyond their groups",
         Entry.UNSUPPORTED,
