@@ -12,6 +12,7 @@ import pytest
 from environments import PACKAGES, OracleServer, environment
 
 SERVERS = {
+    "deepspeed": "deepspeed-0.19.2",
     "megatron": "megatron-0.18.0",
     "torchtitan_010": "torchtitan-0.1.0",
     "torchtitan_022": "torchtitan-0.2.2",
@@ -47,6 +48,12 @@ def server(name: str) -> Iterator[OracleServer]:
         pytest.skip(reason)
     with found.serve() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def deepspeed() -> Iterator[OracleServer]:
+    """DeepSpeed 0.19.2 with transformers and accelerate; see drivers/deepspeed_config.py for what it answers."""
+    yield from server(SERVERS["deepspeed"])
 
 
 @pytest.fixture(scope="session")

@@ -239,7 +239,9 @@ class Walker:
         if not isinstance(key, str):
             return _UNKNOWN
         inner = self._inner(base, key)
-        self._note(inner.path, None, False, node, scope)
+        default = self._static(cst.Name(f"{dotted(index.value)}_DEFAULT"), scope) if dotted(index.value) else _UNKNOWN
+        stated = default is not _UNKNOWN
+        self._note(inner.path, default if stated else None, stated, node, scope)
         return inner
 
     def _call(self, node: cst.Call, scope: _Scope) -> Any:

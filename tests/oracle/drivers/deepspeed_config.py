@@ -13,7 +13,6 @@ What stands in: the world size and rank of ``torch.distributed``; for ``auto`` t
 a model that has only a ``hidden_size``.
 """
 
-# ruff: noqa: E402 (what is imported depends on what was put in place before)
 from __future__ import annotations
 
 import os
@@ -24,6 +23,7 @@ os.environ.setdefault("DEEPSPEED_LOG_LEVEL", "error")
 import contextlib
 import enum
 import json
+import math
 import sys
 import tempfile
 import types
@@ -41,6 +41,7 @@ with contextlib.redirect_stdout(sys.stderr):  # it reports what it finds, which 
     from deepspeed.runtime import config as runtime
     from deepspeed.runtime import lr_schedules
     from deepspeed.runtime.config_utils import DeepSpeedConfigModel
+    from deepspeed.runtime.tensor_parallel.init_utils import load_ds_config
 
 DEPTH = 8
 
@@ -54,7 +55,7 @@ def values(item: Any, depth: int = 0) -> Any:
     if isinstance(item, int):
         return int(item)
     if isinstance(item, float):
-        return item if item == item and abs(item) != float("inf") else str(item)
+        return item if math.isfinite(item) else str(item)
     if isinstance(item, Mapping):
         return {str(key): values(inner, depth + 1) for key, inner in item.items()}
     if isinstance(item, list | tuple | set):
@@ -63,7 +64,7 @@ def values(item: Any, depth: int = 0) -> Any:
         return {name: values(getattr(item, name, None), depth + 1) for name in type(item).model_fields}
     if hasattr(item, "__dict__") and depth < DEPTH and not isinstance(item, torch.dtype):
         return {name: values(inner, depth + 1) for name, inner in vars(item).items() if not name.startswith("_")}
-    return str(item)
+    return None if type(item) is object else str(item)  # a bare object marks what nobody set
 
 
 class DataParallel:
@@ -91,13 +92,14 @@ def resolve(
 ) -> dict[str, Any]:
     unit = DataParallel(dp) if dp else SequenceParallel(sp) if sp else None
     with (
-        mock.patch.object(comm, "get_world_size", lambda *_: world_size),
-        mock.patch.object(comm, "get_rank", lambda *_: 0),
+        mock.patch.object(comm, "get_world_size", return_value=world_size),
+        mock.patch.object(comm, "get_rank", return_value=0),
         tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as written,
     ):
         written.write(text or "")
         written.flush()
-        config = real("DeepSpeedConfig", runtime.DeepSpeedConfig, file or written.name, mpu=unit)
+        loaded = real("load", load_ds_config, file or written.name)  # as deepspeed.initialize does
+        config = real("DeepSpeedConfig", runtime.DeepSpeedConfig, loaded, mpu=unit)
     return {"config": {name: values(item) for name, item in vars(config).items() if name != "_param_dict"}}
 
 

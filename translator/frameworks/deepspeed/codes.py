@@ -286,7 +286,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "S242": (
         "prescaling with reduce_scatter",
-        "Stages 2 and 3 do not prescale gradients that they reduce-scatter (runtime/zero/stage_1_and_2.py:171).\n"
+        "Stages 2 and 3 do not prescale gradients that they reduce-scatter (runtime/zero/stage_1_and_2.py:296, runtime/zero/stage3.py:374).\n"
         "Example: `prescale_gradients` at stage 2. Way out: set `reduce_scatter` to false.",
     ),
     "S243": (

@@ -17,6 +17,11 @@ _GRAD = "data_types.grad_accum_dtype"
 _COMM, _SEQUENCE_COMM = "communication_data_type", "seq_parallel_communication_data_type"
 
 
+def dtype_name(text: str) -> str | None:
+    """A type by any of its names (``DtypeEnum``, runtime/config.py:98 at 0.19.2); None for another word."""
+    return _NAMES.get(text)
+
+
 def settle_zero(state: State) -> None:
     """Deprecated spellings, dynamic defaults, and what the stage shards."""
     for old, new in (
@@ -100,7 +105,10 @@ def _reduction(state: State, compute: str) -> None:
         name = value.lower() if isinstance(value, str) else value
         if name not in _COMMUNICATION:
             state.say("S205", f"{key} cannot be {value!r} ({CONFIG}:219)", key, "write fp16, bf16 or fp32")
-        elif key == address:
+            continue
+        if name != value:
+            state.put(key, name, f"in small letters ({CONFIG}:208)")
+        if key == address:
             found = str(name)
     given = state.get(address) is not None
     state.put(at.REDUCE_DTYPE, found, address if given else f"as the model ({ENGINE}:1232)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from translator.findings import Level
 from translator.frameworks.deepspeed import addresses as at
+from translator.frameworks.deepspeed.settle.precision import dtype_name
 from translator.frameworks.deepspeed.settle.state import CONFIG, ENGINE, State
 from translator.native import Missing
 
@@ -17,6 +18,7 @@ _AUTOTP_STAGES = 2
 def check(state: State) -> None:
     """All refusals that no other part says."""
     _parallel(state)
+    _types(state)
     _checkpoint(state)
     _sections(state)
     _experts(state)
@@ -51,8 +53,18 @@ def _parallel(state: State) -> None:
         state.say("S210", f"AutoTP does not go with ZeRO stage 3 ({ENGINE}:575)", "tensor_parallel.autotp_size")
     prescaled = state.on("prescale_gradients") or state.get("gradient_predivide_factor", 1.0) != 1.0
     if prescaled and state.zero_stage > 1 and state.on("zero_optimization.reduce_scatter"):
-        message = "gradients cannot be prescaled with reduce_scatter at stages 2 and 3"
+        message = (
+            "gradients cannot be prescaled with reduce_scatter at stages 2 and 3 (runtime/zero/stage_1_and_2.py:296)"
+        )
         state.say("S242", message, "prescale_gradients", "set zero_optimization.reduce_scatter to false")
+
+
+def _types(state: State) -> None:
+    """The engine checks stated types against fp16 and bf16 (runtime/engine.py:1340 at 0.19.2)."""
+    stated, compute = state.text("data_types.param_dtype"), state.text(at.PARAM_DTYPE)
+    if stated and compute and dtype_name(stated) != compute:
+        message = f"data_types.param_dtype {stated} is not the model's type, which is {compute} ({ENGINE}:1340)"
+        state.say("S209", message, "data_types.param_dtype", "drop it, or turn that precision on")
 
 
 def _checkpoint(state: State) -> None:
