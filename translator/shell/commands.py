@@ -215,12 +215,21 @@ class Commands(Assigning):
             self._launch(stripped)
         elif isinstance(stripped, launch.Shell):
             return self._shell(stripped)
+        elif self._is_own_script(stripped):
+            return self._shell(launch.Shell(stripped.context, None, stripped.words[0], tuple(stripped.words[1:])))
         elif (stripped.words and len(stripped.words) < len(values) and self._inner(stripped)) or filters.run(
             self._interp(), stripped.words
         ):
             return None
         self._foreign(values)
         return None
+
+    def _is_own_script(self, other: launch.Other) -> bool:
+        """``./run.sh``: a script that lies beside this one, started by its path."""
+        word = other.words[0] if other.words else None
+        if word is None or not word.known or "/" not in word.text or not word.text.endswith((".sh", ".bash")):
+            return False
+        return self.read_sibling is not None and self.read_sibling(word.text) is not None
 
     def _inner(self, other: launch.Other) -> bool:
         """``exec myfunction``, ``env NAME=x cmd``: a launcher before something of the script's own."""

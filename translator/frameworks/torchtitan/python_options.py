@@ -79,8 +79,8 @@ class Options:
             message = f"{address} is a field of {node.cls.rpartition('.')[2]}, a class of its own; it is kept as it is"
             self.say("R104", Level.NOTE, message, (place, address))
             return
-        cls = node.cls.removeprefix("torchtitan.").split(".")
-        message = f"{'.'.join(cls[-2:])} has no field {name}"
+        parts = node.cls.split(".")
+        message = f"{'.'.join(parts[-2:] if parts[-1] == 'Config' else parts[-1:])} has no field {name}"
         self.say("R090", Level.ERROR, message, (place, address), near(name, known))
 
     def node(self, address: str, node: Node, place: Place) -> None:
