@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 from environments import OracleServer, environment
 
+from translator.api import convert
+from translator.api import read as api_read
 from translator.catalogue import load
 from translator.catalogue.classes import classes
 from translator.findings import Level
 from translator.frameworks.torchtitan import settle_python, syntax_python
 from translator.native import Native
 from translator.pyconfig import functions
+from translator.reading import Reading, ReadOptions
 from translator.source import Source
 
 pytestmark = pytest.mark.oracle
@@ -143,6 +146,30 @@ def check_model(native: Native, answer: Mapping[str, Any]) -> None:
         cls = facts.by_component(item["class"])
         ours.append({**{name: facts.default(cls, name) for name in facts.fields(cls)}, **item})
     assert normal(ours) == answer["converters"]
+
+
+def written(reading: Reading) -> tuple[str, Reading]:
+    """A spec as Python, without comments and the function's name, and what is read of that text alone."""
+    done = convert(reading, f"torchtitan@{VERSION}")
+    text = done.rendered.files[done.rendered.main]
+    code = [line.split("  #")[0] for line in text.splitlines() if not line.startswith(("#", "def "))]
+    return "\n".join(code), api_read(Source("written.py", text))
+
+
+@pytest.mark.parametrize("family", ["llama3", "qwen3", "deepseek_v3", "gpt_oss"])
+def test_python_to_spec_to_python_is_a_fixed_point(family: str) -> None:
+    if reason := TITAN.missing():
+        pytest.skip(reason)
+    path = registry(family)
+    text = path.read_text()
+    known = functions(text, str(path))
+    assert known
+    for item in known:
+        source = Source(str(path), text, path.parent, function=item.name)
+        reading = api_read(source, options=ReadOptions(world_size=64))
+        code, again = written(reading)
+        assert again.flat == reading.flat, item.name
+        assert written(again)[0] == code, item.name
 
 
 ACCEPTED = [

@@ -131,5 +131,7 @@ def near(name: str, pool: Iterable[str]) -> str:
     """A question that names what may have been meant; empty when nothing is near."""
     from rapidfuzz import fuzz, process
 
-    hits = process.extract(name, sorted(pool), scorer=fuzz.ratio, limit=3, score_cutoff=70)
-    return "did you mean " + " or ".join(hit[0] for hit in hits) + "?" if hits else ""
+    names = sorted(pool)
+    hits = [hit[0] for hit in process.extract(name, names, scorer=fuzz.ratio, limit=3, score_cutoff=70)]
+    hits = hits or [other for other in names if len(name) > 2 and other.startswith(name)][:3]
+    return "did you mean " + " or ".join(hits) + "?" if hits else ""
