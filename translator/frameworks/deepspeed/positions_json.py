@@ -11,6 +11,7 @@ the comma and becomes a `Placeholder`: such a file is never read before somebody
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from translator.errors import SourceError
@@ -96,9 +97,14 @@ class Document:
     oddities: list[Oddity] = field(default_factory=list)
 
 
-def parse(path: str, text: str) -> Document:
-    """Parse a text by the rules of hjson. Raises `SourceError` with line and column when it breaks them."""
-    return _Parser(path, text).document()
+def parse(path: str, text: str, empty: Callable[[str], Placeholder] | None = None) -> Document:
+    """Parse a text by the rules of hjson. Raises `SourceError` with line and column when it breaks them.
+
+    ``empty`` says what stands for the value of a key that has none, where a shell has left it out.
+    """
+    parser = _Parser(path, text)
+    parser.empty = empty
+    return parser.document()
 
 
 def plain(node: Node) -> object:
@@ -138,6 +144,7 @@ class _Parser:
         self.depth = 0
         self.count = 0
         self.oddities: list[Oddity] = []
+        self.empty: Callable[[str], Placeholder] | None = None
 
     def fail(self, message: str, at: int | None = None) -> SourceError:
         """The error for a place."""
@@ -196,7 +203,7 @@ class _Parser:
             )
         start = self.at
         sign = self.peek()
-        if sign in {"{", "["}:
+        if sign in {"{", "["} and not self.text.startswith("{{", start):
             self.depth += 1
             if self.depth > MAX_DEPTH:
                 raise self.fail(f"nested deeper than {MAX_DEPTH} levels")
@@ -248,7 +255,9 @@ class _Parser:
         self.at += 1
         self.skip()
         if self.at >= len(self.text) or self.peek() in ",:}]":
-            raise self.fail(f"{key!r} has no value")
+            if self.empty is None:
+                raise self.fail(f"{key!r} has no value")
+            return Member(key, start, end, Node(self.empty(key), self.at, self.at))
         return Member(key, start, end, self.value())
 
     def bare_key(self) -> tuple[str, int]:

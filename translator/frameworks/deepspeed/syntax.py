@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from translator.errors import SourceError, UsageError
 from translator.findings import Finding, Level, Place
 from translator.frameworks.deepspeed import arguments
-from translator.frameworks.deepspeed.positions_json import Document, parse, place_of, plain
+from translator.frameworks.deepspeed.positions_json import Document, Placeholder, parse, place_of, plain
 from translator.native import GPUS_PER_NODE, NODES, PROGRAM, WORLD_SIZE, Given, Missing, Native
 from translator.source import hints
 
@@ -37,6 +37,7 @@ _LAUNCHER = re.compile(
     r"^[^#\n]*\b(?:deepspeed\s+[-\w./$]|--deepspeed(?:_config)?[\s=]|accelerate\s+launch)", re.MULTILINE
 )
 _CONFIG_FILE = re.compile(r"--config_file[ =]+[\"']?([^\s\"'\\]+)")
+_CONFIG_VARIABLE = re.compile(r"--(?:deepspeed|deepspeed_config)[ =]+[\"']?\$\{?(\w+)")
 _BASE64 = re.compile(r"[A-Za-z0-9_-]{40,}={0,2}\s*")
 
 
@@ -55,6 +56,7 @@ class Inputs:
     positional: Sequence[str] = ()
     launch: int | None = None
     read_sibling: Callable[[str], str | None] | None = None
+    script: str = ""
 
     def sibling(self, name: str) -> str | None:
         """The text of a file beside this one, or None."""
@@ -168,8 +170,7 @@ def _named_file(name: str, native: Native, inputs: Inputs, place: Place, heredoc
         return
     for written in heredocs:
         if _same_file(written.path.text, name):
-            body, start = written.body.text, written.body.place
-            read_json(native, body, inputs, _inside(body, start), start.file)
+            _written(written, native, inputs)
             return
     text = inputs.sibling(name)
     if text is None:
@@ -180,6 +181,17 @@ def _named_file(name: str, native: Native, inputs: Inputs, place: Place, heredoc
         _read_yaml(name, text, native, inputs)
     else:
         read_json(native, text, inputs, lambda at, end: place_of(name, text, at, end), name)
+
+
+def _written(written: WrittenFile, native: Native, inputs: Inputs) -> None:
+    """A configuration that the script writes; a variable that is not set leaves a key without its value."""
+    body, start = written.body.text, written.body.place
+
+    def empty(key: str) -> Placeholder:
+        match = re.search(rf"[\"']?{re.escape(key)}[\"']?\s*:\s*[\"']?(\$\{{?(\w+)[^\n,]*)", inputs.script)
+        return Placeholder(match.group(1).strip(" }\"'"), match.group(2)) if match else Placeholder("nothing", None)
+
+    read_document(native, parse(start.file, body, empty), inputs, _inside(body, start))
 
 
 def _same_file(left: str, right: str) -> bool:
@@ -204,6 +216,7 @@ def _read_script(path: str, text: str, native: Native, inputs: Inputs) -> None:
         text, path, positional=inputs.positional, variables=inputs.variables, read_sibling=inputs.read_sibling
     )
     native.findings.extend(reading.findings)
+    inputs.script = text
     launches = [(launch, _score(launch)) for launch in reading.launches]
     launches = [(launch, score) for launch, score in launches if score]
     written = [item for item in reading.heredocs if is_object(item.body.text) and _TELLTALE.search(item.body.text)]
@@ -217,13 +230,14 @@ def _read_script(path: str, text: str, native: Native, inputs: Inputs) -> None:
     if config is not None and not config.unknowns:
         _named_file(config.text, native, inputs, config.place, reading.heredocs)
     elif len(written) == 1:
-        body, start = written[0].body.text, written[0].body.place
-        read_json(native, body, inputs, _inside(body, start), start.file)
-    elif config is not None:
-        name = config.unknowns[0].name
-        supply = f"--set {name}=..." if name else "name the file itself"
-        message = f"the configuration is {config.text}, which the script does not tell"
-        native.findings.append(Finding("R144", Level.ERROR, message, supply, config.place, "--deepspeed"))
+        _written(written[0], native, inputs)
+    elif not any(address in native.given for address in ("zero_optimization.stage", "train_batch_size")):
+        named = _CONFIG_VARIABLE.search(text)
+        name = config.unknowns[0].name if config is not None else named.group(1) if named else None
+        supply = f"--set {name}=..." if name else "name the file on the command line, or read it itself"
+        message = "the launch does not tell which configuration DeepSpeed reads"
+        place = config.place if config is not None else launch.place
+        native.findings.append(Finding("R144", Level.ERROR, message, supply, place, "--deepspeed"))
 
 
 def _only_heredoc(path: str, written: Sequence[WrittenFile], native: Native, inputs: Inputs) -> None:
@@ -233,11 +247,11 @@ def _only_heredoc(path: str, written: Sequence[WrittenFile], native: Native, inp
             fix="name the framework with --from",
         )
     index = inputs.launch - 1 if inputs.launch is not None and inputs.launch <= len(written) else 0
-    body, start = written[index].body.text, written[index].body.place
+    start = written[index].body.place
     if len(written) > 1:
         message = f"the script writes {len(written)} configurations; number {index + 1} is read"
         native.findings.append(Finding("R147", Level.WARNING, message, "pick one with --launch N", start))
-    read_json(native, body, inputs, _inside(body, start), start.file)
+    _written(written[index], native, inputs)
 
 
 def _score(launch: Launch) -> int:

@@ -127,6 +127,7 @@ def resolve(state: State) -> None:
         else:
             state.put(address, value, f'"auto", filled by {state.trainer}')
     _unfilled(state, left)
+    _mixed_precision(state)
     lacking = [address for address in open_keys if state.missing(address) is not None]
     if lacking:
         supplies = dict.fromkeys(missing.supply for address in lacking if (missing := state.missing(address)))
@@ -174,6 +175,16 @@ def _accelerate(state: State) -> dict[str, Callable[[], object]]:
         PREFETCH_BUCKET: lambda: _from_hidden(state, lambda hidden: int(0.9 * hidden * hidden)),
         PERSISTENCE: lambda: _from_hidden(state, lambda hidden: 10 * hidden),
     }
+
+
+def _mixed_precision(state: State) -> None:
+    """A precision that only the arguments ask for: accelerate adds its section (``utils/dataclasses.py:1422``)."""
+    for name in ("fp16", "bf16"):
+        if state.get(f"hf.{name}") is True and not state.section(name):
+            reason = f"hf.{name}, for which accelerate adds the section (utils/dataclasses.py:1422 at 1.15.0)"
+            state.put(f"{name}.enabled", True, reason)
+            if name == "fp16":
+                state.put("fp16.auto_cast", True, reason)
 
 
 def _product(micro: object, steps: object, world: int | None) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from translator.frameworks.deepspeed import addresses as at
 from translator.frameworks.deepspeed.settle.state import CONFIG, WORLD_SUPPLY, Number, State
 from translator.native import WORLD_SIZE
@@ -83,7 +85,8 @@ def _numbers(state: State, stated: dict[str, object]) -> bool:
     """Whether all that is stated can be computed with."""
     fine = True
     for key, value in stated.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+        if value is not None and (isinstance(value, bool) or not finite):
             if value != "auto":
                 state.say("S203", f"{key} is {value!r}, which DeepSpeed cannot compute with", key, "write a number")
             fine = False
