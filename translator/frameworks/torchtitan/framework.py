@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from translator.catalogue import load
 from translator.frameworks.base import RenderContext, Rendered
-from translator.frameworks.torchtitan import sources, syntax_python, syntax_toml
+from translator.frameworks.torchtitan import sources, syntax_toml
 from translator.mapping.table import Table
 from translator.mapping.views import Sink
 from translator.native import Native
@@ -57,7 +57,7 @@ class Torchtitan:
     title = "torchtitan"
     versions = tuple(DIALECTS)
     default_version = syntax_toml.DEFAULT_VERSION
-    output_suffixes = MappingProxyType({".py": syntax_python.DEFAULT_VERSION})
+    output_suffixes = MappingProxyType({".py": next(version for version, made in DIALECTS.items() if made is _python)})
 
     def sniff(self, source: Source) -> float:
         """How surely the text is torchtitan's, from 0 to 1."""

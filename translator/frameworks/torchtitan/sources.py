@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from translator.errors import SourceError
-from translator.frameworks.torchtitan import launch_line, syntax_python, syntax_toml
+from translator.frameworks.torchtitan import syntax_toml
 from translator.native import Native
 
 if TYPE_CHECKING:
+    from translator.frameworks.torchtitan.launch_line import LaunchLine
     from translator.reading import ReadOptions
     from translator.source import Source
 
@@ -19,21 +19,24 @@ TOML, PYTHON, SCRIPT = "TOML", "Python", "a launch script"
 
 def sniff(source: Source) -> float:
     """How surely the text is torchtitan's, from 0 to 1."""
-    return max(found(source.name, source.text) for found in _SNIFFERS.values())
+    return max(_scores(source).values())
 
 
-_SNIFFERS: dict[str, Callable[[str, str], float]] = {
-    TOML: syntax_toml.sniff,
-    PYTHON: syntax_python.sniff,
-    SCRIPT: launch_line.sniff,
-}
+def _scores(source: Source) -> dict[str, float]:
+    found = {TOML: syntax_toml.sniff(source.name, source.text)}
+    if not source.name.endswith(".toml"):
+        from translator.frameworks.torchtitan import launch_line, syntax_python
+
+        found[PYTHON] = syntax_python.sniff(source.name, source.text)
+        found[SCRIPT] = launch_line.sniff(source.name, source.text)
+    return found
 
 
 def kind(source: Source) -> str:
     """The kind of a source that is torchtitan's; by its name where the text says nothing."""
-    if source.name.endswith(".py"):
-        return PYTHON
-    scores = {name: found(source.name, source.text) for name, found in _SNIFFERS.items()}
+    if source.name.endswith((".py", ".toml")):
+        return PYTHON if source.name.endswith(".py") else TOML
+    scores = _scores(source)
     best = max(scores, key=lambda name: scores[name])
     return best if scores[best] else TOML
 
@@ -42,14 +45,18 @@ def guess_version(source: Source) -> str:
     """The version that a text was written for. Raises `SourceError` when it cannot be read."""
     what = kind(source)
     if what == PYTHON:
+        from translator.frameworks.torchtitan import syntax_python
+
         return syntax_python.guess_version(source.text)
     if what == TOML:
         return syntax_toml.guess_version(syntax_toml.paths(source.name, source.text), source.text)
     return _launched(source, None)[0]
 
 
-def _launched(source: Source, options: ReadOptions | None) -> tuple[str, launch_line.LaunchLine]:
+def _launched(source: Source, options: ReadOptions | None) -> tuple[str, LaunchLine]:
     """The version of what a script launches, and the launch."""
+    from translator.frameworks.torchtitan import launch_line, syntax_python
+
     line = launch_line.read_launch(
         source.name,
         source.text,
@@ -72,6 +79,8 @@ def read(source: Source, version: str, options: ReadOptions) -> Native:
     _fits(what, version, source.name)
     if what == TOML:
         return _read_toml(source, version, options)
+    from translator.frameworks.torchtitan import syntax_python
+
     return syntax_python.read_source(
         source.name,
         source.text,
@@ -85,9 +94,9 @@ def read(source: Source, version: str, options: ReadOptions) -> Native:
 
 
 def _fits(what: str, version: str, name: str) -> None:
-    if what == PYTHON and version not in syntax_python.VERSIONS:
+    if what == PYTHON and version in syntax_toml.VERSIONS:
         message = f"{name} is Python, and torchtitan {version} is configured in TOML"
-        raise SourceError(message, fix=f"--from torchtitan@{syntax_python.DEFAULT_VERSION}")
+        raise SourceError(message, fix="name a version that is configured in Python, or none")
     if what == TOML and version not in syntax_toml.VERSIONS:
         message = f"{name} is no Python, and torchtitan {version} is configured in Python"
         raise SourceError(message, fix=f"--from torchtitan@{syntax_toml.DEFAULT_VERSION}")
@@ -111,6 +120,8 @@ def _override(native: Native, words: object, version: str) -> None:
 
 def _read_script(source: Source, version: str, options: ReadOptions) -> Native:
     """The file that a script names, with what its launch says over it."""
+    from translator.frameworks.torchtitan import launch_line, syntax_python
+
     _, line = _launched(source, options)
     if line.toml:
         name, text = launch_line.find_toml(line, source.read_sibling)
@@ -145,7 +156,7 @@ def _read_script(source: Source, version: str, options: ReadOptions) -> Native:
     return native
 
 
-def _environment(line: launch_line.LaunchLine) -> dict[str, str]:
+def _environment(line: LaunchLine) -> dict[str, str]:
     words = line.launch.env if line.launch is not None else {}
     return {name: word.text for name, word in words.items() if not word.unknowns}
 
