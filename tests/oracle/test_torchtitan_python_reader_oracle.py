@@ -18,10 +18,11 @@ from translator.api import read as api_read
 from translator.catalogue import load
 from translator.catalogue.classes import classes
 from translator.findings import Level
-from translator.frameworks.torchtitan import settle_python, syntax_python
+from translator.frameworks.torchtitan import settle_python, shipped, syntax_python
 from translator.native import Native
 from translator.pyconfig import functions
 from translator.reading import Reading, ReadOptions
+from translator.resources import schema_path
 from translator.source import Source
 
 pytestmark = pytest.mark.oracle
@@ -170,6 +171,14 @@ def test_python_to_spec_to_python_is_a_fixed_point(family: str) -> None:
         code, again = written(reading)
         assert again.flat == reading.flat, item.name
         assert written(again)[0] == code, item.name
+
+
+def test_the_shipped_configurations_are_those_of_the_wheel() -> None:
+    if reason := TITAN.missing():
+        pytest.skip(reason)
+    text = schema_path("torchtitan", f"configs-{VERSION}.json").read_text()
+    assert shipped.generate(VERSION, TITAN.source) == text
+    assert len(shipped.functions_of("llama3", VERSION)) == 14
 
 
 ACCEPTED = [

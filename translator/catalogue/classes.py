@@ -83,7 +83,7 @@ class Classes:
         row = self.rows.get(self.canonical(cls), {}).get("fields", {}).get(field, {})
         if "dynamic" in row:
             return Symbol(row["dynamic"])
-        return _value(row["default"]) if "default" in row else MISSING
+        return decode(row["default"]) if "default" in row else MISSING
 
     def node(self, cls: str, place: Place | None = None) -> Node:
         """A fresh instance that states nothing."""
@@ -95,24 +95,24 @@ class Classes:
         ``**`` is among them when it takes further keywords. Raises `KeyError` for an unknown function.
         """
         rows = self.functions[function]["parameters"]
-        return {name: _value(row["default"]) if "default" in row else MISSING for name, row in rows.items()}
+        return {name: decode(row["default"]) if "default" in row else MISSING for name, row in rows.items()}
 
 
-def _value(row: Any) -> object:
-    """A default from its JSON form."""
+def decode(row: Any) -> object:
+    """A value from its JSON form: instances, tuples and names are marked."""
     if isinstance(row, list):
-        return [_value(item) for item in row]
+        return [decode(item) for item in row]
     if not isinstance(row, dict):
         return row
     if row.keys() == {"class", "fields"}:
-        fields = {name: _value(item) for name, item in row["fields"].items()}
+        fields = {name: decode(item) for name, item in row["fields"].items()}
         place = Place(DEFAULTS, 1, 1)
         return Node(row["class"], fields, dict.fromkeys(fields, place), place)
     if row.keys() == {"tuple"}:
-        return tuple(_value(item) for item in row["tuple"])
+        return tuple(decode(item) for item in row["tuple"])
     if row.keys() == {"symbol"}:
         return Symbol(row["symbol"])
-    return {name: _value(item) for name, item in row.items()}
+    return {name: decode(item) for name, item in row.items()}
 
 
 @cache

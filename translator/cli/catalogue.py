@@ -28,6 +28,7 @@ def add_parser(subparsers: Subparsers) -> None:
     extract.add_argument("-o", "--output", metavar="FILE", help="write here instead of standard output")
     extract.add_argument("--flavors", action="store_true", help="the table of named models instead of the options")
 
+    extract.add_argument("--configs", action="store_true", help="the shipped configurations instead of the options")
     extract.add_argument("--classes", action="store_true", help="the configuration classes instead of the options")
 
     show = actions.add_parser("show", help="list options, with types, defaults and choices")
@@ -62,9 +63,13 @@ def _extract(args: argparse.Namespace) -> int:
     from translator.catalogue import extract
 
     source = Path(args.source)
-    if (args.flavors or args.classes) and args.framework != "torchtitan":
-        raise UsageError("--flavors and --classes are for torchtitan")
-    if args.classes:
+    if (args.flavors or args.classes or args.configs) and args.framework != "torchtitan":
+        raise UsageError("--flavors, --classes and --configs are for torchtitan")
+    if args.configs:
+        from translator.frameworks.torchtitan.shipped import generate
+
+        text = generate(args.version, source)
+    elif args.classes:
         from translator.catalogue.extract_torchtitan_python import generate_classes
 
         text = generate_classes(args.version, source)

@@ -48,11 +48,18 @@ def add_source_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="WORD",
-        help="a positional argument of the launch script; may be repeated, in order",
+        help="a positional argument of the launch script, or a word of the command line over a configuration file; "
+        "may be repeated, in order",
     )
     group.add_argument("--args", metavar='"WORDS"', help="positional arguments of the launch script in one string")
     group.add_argument("--launch", type=int, metavar="N", help="which launch of the script, counted from 1")
     group.add_argument("--world-size", type=int, metavar="N", help="number of ranks, where the source does not tell")
+    group.add_argument(
+        "--model",
+        metavar="PATH|NAME",
+        help="the model, where the source leaves it to another file: a Hugging Face config.json, a folder with one, "
+        "or the name of an architecture",
+    )
 
 
 def read_options(parsed: argparse.Namespace) -> ReadOptions:
@@ -66,6 +73,7 @@ def read_options(parsed: argparse.Namespace) -> ReadOptions:
         launch=parsed.launch,
         world_size=parsed.world_size,
         overrides=overrides(parsed.overrides),
+        model=parsed.model,
     )
 
 

@@ -123,7 +123,8 @@ def test_a_toml_beside_the_script(script: str) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("torchrun -m torchtitan.train --module llama3 --config llama3_8b", "torchtitan's own"),
+        ("torchrun -m torchtitan.train --module llama3 --config run", "torchtitan's llama3 has no function run"),
+        ("torchrun -m torchtitan.train --module torchft --config f", "torchft has no function f"),
         ("torchrun -m torchtitan.train --module nowhere --config f", "put nowhere.py there"),
         ("torchrun -m torchtitan.train --module run", "no --config"),
         ("torchrun -m torchtitan.train --module run --config absent", "no function absent"),
@@ -137,6 +138,28 @@ def test_what_a_script_lacks_is_said_in_one_line(script: str, said: str) -> None
     with pytest.raises(SourceError, match=said) as error:
         api.read(source, framework="torchtitan", options=ReadOptions())
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("module", ["llama3", "torchtitan.models.llama3", "torchtitan.models.llama3.config_registry"])
+def test_a_configuration_of_torchtitans_own_is_known(module: str) -> None:
+    line = f"torchrun --nproc_per_node 8 -m torchtitan.train --module {module} --config llama3_405b --training.steps 7"
+    # A folder of the same name beside the script is not what torchtitan imports.
+    reading = read(line, siblings={"llama3/config_registry.py": PYTHON})
+    assert value(reading, "model_spec.flavor") == "405B"
+    assert value(reading, "model_spec.converters") == [
+        {"class": "Float8LinearConverter", "filter_fqns": ["lm_head"], "model_compile_enabled": True}
+    ]
+    assert value(reading, "training.steps") == 7
+    assert value(reading, "@optimizer.lr") == 8e-5
+    place = reading.origins["optimizer.lr"].place
+    assert place is not None
+    assert (place.file, place.line) == ("go.sh", 1)
+
+
+def test_the_source_of_torchtitan_beside_the_script_comes_before_what_is_known_of_it() -> None:
+    line = "torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config small"
+    reading = read(line, siblings={"torchtitan/models/llama3/config_registry.py": PYTHON})
+    assert value(reading, "model_spec.flavor") == "1B"
 
 
 def test_one_of_several_launches() -> None:

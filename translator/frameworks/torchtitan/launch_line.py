@@ -184,30 +184,31 @@ def find_toml(line: LaunchLine, read_sibling: Read | None) -> tuple[str, str]:
     raise SourceError(f"{line.toml} is not beside the script", place=place, fix="put it there, or name it itself")
 
 
-def find_module(line: LaunchLine, read_sibling: Read | None) -> tuple[str, str]:
+def find_module(line: LaunchLine, read_sibling: Read | None) -> tuple[str, str] | None:
     """Path and text of the module of a launch: ``M/config_registry.py``, else ``M.py`` or the package ``M``.
 
-    The order is upstream's (``config/manager.py:134`` at 0.3.0). Raises `SourceError` when it is not beside the script.
+    The order is upstream's (``config/manager.py:100-134`` at 0.3.0), where names of torchtitan's own come first; None
+    for one of those whose source is not beside the script. Raises `SourceError` for any other that is not.
     """
-    base = line.module.replace(".", "/")
+    from translator.frameworks.torchtitan.python_names import BUILT_IN
+
     place = line.launch.place if line.launch is not None else None
     if not line.module or not line.function:
         missing = "--config" if line.module else "--module"
         raise SourceError(f"the launch has no {missing}, which torchtitan demands", place=place)
-    candidates = [f"{base}/config_registry.py", f"{base}.py", f"{base}/__init__.py"]
+    short = line.module in BUILT_IN
+    own = short or line.module.startswith("torchtitan.")
+    base = f"torchtitan/models/{line.module}" if short else line.module.replace(".", "/")
+    candidates = [f"{base}/config_registry.py", f"{base}.py", f"{base}/__init__.py"][: 1 if short else 3]
     for path in candidates:
-        for name in _nearer(path) if path != candidates[0] else [path]:
+        for name in [path] if own or path == candidates[0] else _nearer(path):
             text = read_sibling(name) if read_sibling is not None else None
             if text is not None:
                 return name, text
-    from translator.frameworks.torchtitan.python_names import BUILT_IN
-
-    if line.module in BUILT_IN:
-        message = f"{line.module} is a module of torchtitan's own, whose {line.function} is not beside the script"
-        fix = f"copy torchtitan/models/{line.module}/config_registry.py to {line.module}/ beside it"
-    else:
-        message, fix = f"the module {line.module} is not beside the script", f"put {candidates[1]} there"
-    raise SourceError(message, place=place, fix=fix)
+    if own:
+        return None
+    message = f"the module {line.module} is not beside the script"
+    raise SourceError(message, place=place, fix=f"put {candidates[1]} there")
 
 
 def _nearer(path: str) -> list[str]:

@@ -120,7 +120,7 @@ def _override(native: Native, words: object, version: str) -> None:
 
 def _read_script(source: Source, version: str, options: ReadOptions) -> Native:
     """The file that a script names, with what its launch says over it."""
-    from translator.frameworks.torchtitan import launch_line, syntax_python
+    from translator.frameworks.torchtitan import launch_line
 
     _, line = _launched(source, options)
     if line.toml:
@@ -131,22 +131,7 @@ def _read_script(source: Source, version: str, options: ReadOptions) -> Native:
         )
         _override(native, line.words, version)
     else:
-        name, text = launch_line.find_module(line, source.read_sibling)
-        _fits(PYTHON, version, name)
-        folder = posixpath.dirname(name)
-
-        def sibling(path: str) -> str | None:
-            return source.read_sibling(posixpath.join(folder, path)) or source.read_sibling(path)
-
-        native = syntax_python.read_source(
-            _beside(source, name),
-            text,
-            function=line.function,
-            version=version,
-            overrides=line.words,
-            variables={**_environment(line), **options.variables},
-            read_sibling=sibling,
-        )
+        native = _read_module(source, version, options, line)
     native.findings[:0] = line.findings
     native.given |= line.given
     if options.world_size is not None:
@@ -154,6 +139,34 @@ def _read_script(source: Source, version: str, options: ReadOptions) -> Native:
 
         native.given[WORLD_SIZE] = Given(WORLD_SIZE, options.world_size, "--world-size")
     return native
+
+
+def _read_module(source: Source, version: str, options: ReadOptions, line: LaunchLine) -> Native:
+    """The function that a launch names, of a module beside the script or of torchtitan's own."""
+    from translator.frameworks.torchtitan import launch_line, shipped, syntax_python
+
+    found = launch_line.find_module(line, source.read_sibling)
+    _fits(PYTHON, version, line.module)
+    if found is None:
+        place = line.launch.place if line.launch is not None else None
+        native = shipped.read(line.module, line.function, version, place)
+        _override(native, line.words, version)
+        return native
+    name, text = found
+    folder = posixpath.dirname(name)
+
+    def sibling(path: str) -> str | None:
+        return source.read_sibling(posixpath.join(folder, path)) or source.read_sibling(path)
+
+    return syntax_python.read_source(
+        _beside(source, name),
+        text,
+        function=line.function,
+        version=version,
+        overrides=line.words,
+        variables={**_environment(line), **options.variables},
+        read_sibling=sibling,
+    )
 
 
 def _environment(line: LaunchLine) -> dict[str, str]:
