@@ -19,7 +19,7 @@ _DISPATCHERS = {
 }
 # Where the standard deviation of ordinary weights stands, and that of weights that write to the residual stream.
 _INPUT = ("qkv_linear.wqkv", "qkv_linear.wq", "wq", "wq_a")
-_OUTPUT = ("feed_forward.w2", "moe.shared_experts.w2", "moe.router.gate")
+_OUTPUT = ("attention.wo", "feed_forward.w2", "moe.shared_experts.w2")
 
 
 class CannotReadError(Exception):

@@ -437,7 +437,12 @@ def _all_moe() -> Row:
                 raise Inexpressible(leaf, "all layers are MoE (models/gpt_oss/model.py:141)")
         return {}
 
-    return Row((), ("moe.dense_layers",), lambda _: {"moe.dense_layers": []}, write)
+    def read(facts: Mapping[str, object]) -> Mapping[str, object]:
+        # Without a number there are experts all the same: no dense model is near.
+        unsaid = {} if facts.get("num_experts") else {"moe.experts": 1}
+        return {"moe.dense_layers": [], **unsaid}
+
+    return Row((), ("moe.dense_layers", "moe.experts"), read, write)
 
 
 GPT_OSS: tuple[Row, ...] = (

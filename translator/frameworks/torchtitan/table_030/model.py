@@ -16,6 +16,16 @@ from translator.mapping.views import NativeView, Sink, SpecView
 
 NAME, FLAVOR, BACKEND = "model_spec.name", "model_spec.flavor", "model_spec.attn_backend"
 CUSTOM = "custom"
+_DIMENSIONS = (
+    "dim",
+    "n_layers",
+    "n_heads",
+    "vocab_size",
+    "kv_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "v_head_dim",
+)
 # The backend that a family's model_registry takes when none is named (models/gpt_oss/__init__.py:413).
 DEFAULT_BACKEND = {"gpt_oss": "varlen"}
 
@@ -29,6 +39,10 @@ def _write(spec: SpecView, sink: Sink) -> None:
     if wanted["model.layers"] is None or wanted["model.hidden"] is None:
         _write_name(wanted["model.name"], sink)
         return
+    if wanted["model.tied_embeddings"] and spec("parallel.pipeline.degree", 1) > 1:
+        wanted["model.tied_embeddings"] = False
+        why = "tied embeddings cannot be split into stages (models/common/decoder.py:138)"
+        sink.short("model.tied_embeddings", Entry.UNSUPPORTED, why)
     choice = choose(
         {leaf: value for leaf, value in wanted.items() if value is not None},
         sink.version,
@@ -64,13 +78,15 @@ def _write_name(name: Any, sink: Sink) -> None:
 def _facts(choice: Choice, version: str) -> dict[str, object]:
     """The facts of a model built by hand; dimensions that the source leaves open are those of the nearest flavor."""
     assert choice.custom is not None
-    found = dict(choice.custom.arguments)
+    # The backend is an option of its own, which the run may restrict.
+    found = {fact: value for fact, value in choice.custom.arguments.items() if fact != "attn_backend"}
     nearest = arguments(choice.name, choice.nearest.flavor, version) or {}
-    for fact in ("dim", "n_layers", "n_heads", "vocab_size"):
-        if fact not in found and fact in nearest:
+    sparse = bool(found.get("num_experts"))
+    dense = not sparse or found.get("n_dense_layers") or found.get("dense_layers")
+    wanted = [*_DIMENSIONS, *(["hidden_dim"] if dense else []), *(["moe_hidden_dim"] if sparse else [])]
+    for fact in wanted:
+        if fact not in found and nearest.get(fact) is not None:
             found[fact] = nearest[fact]
-    if "hidden_dim" not in found and not found.get("num_experts") and "hidden_dim" in nearest:
-        found["hidden_dim"] = nearest["hidden_dim"]
     return found
 
 

@@ -62,7 +62,7 @@ OWN_ROWS: tuple[Row, ...] = (
         "the class that reads the tokenizer",
     ),
     own(
-        ("model_spec", "optimizer", "lr_scheduler", "metrics", "profiler", "validator", "checkpoint"),
+        ("optimizer", "lr_scheduler", "metrics", "profiler", "validator", "checkpoint"),
         Touches.NOTHING,
         "the class whose fields are options of their own",
     ),

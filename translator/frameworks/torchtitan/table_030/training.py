@@ -147,6 +147,8 @@ def _scope(spec: SpecView, sink: Sink) -> str:
 def _embedding_lr(spec: SpecView, sink: Sink) -> float | None:
     wanted: float | None = spec("optimizer.embedding_lr")
     if wanted is None or wanted == spec("optimizer.lr"):
+        for leaf in ("embedding_lr", "embedding_min_lr"):
+            sink.short(f"optimizer.{leaf}", Entry.ADAPTED, "the same rate as that of the other weights")
         return None
     why = "one schedule for all parameters: the floor is the same share of each rate"
     sink.short("optimizer.embedding_min_lr", Entry.APPROXIMATED, why)
