@@ -26,6 +26,8 @@ class Splitter:
             flags = chunk.flags
             if flags & BREAK:
                 self._finish()
+                # The elements of an array are joined by a blank, which a separator after it takes in.
+                self.blank_ended = self.blank_ended or (self.ifs is not None and " " in self.ifs)
             elif not flags & SPLIT or chunk.unknown is not None:
                 self.current.append(chunk)
                 self.exists = self.exists or bool(chunk.text) or bool(flags & QUOTED)

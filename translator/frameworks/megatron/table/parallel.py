@@ -9,6 +9,7 @@ from typing import Any
 from translator.frameworks.megatron.settle.layout import layers_per_stage
 from translator.ledger import Entry
 from translator.mapping.rows import Row, choice, implied, linked, same, switch
+from translator.mapping.shared import no_pipeline
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.native import ENVIRONMENT, WORLD_SIZE
 
@@ -181,6 +182,7 @@ def _write_pipeline(spec: SpecView, sink: Sink) -> None:
     degree = spec("parallel.pipeline.degree", 1)
     sink.put("pipeline_model_parallel_size", degree)
     if degree == 1:
+        no_pipeline(sink)
         return
     schedule, virtual = spec("parallel.pipeline.schedule", "1f1b"), spec("parallel.pipeline.stages_per_rank", 1)
     split = spec("parallel.pipeline.layer_split")

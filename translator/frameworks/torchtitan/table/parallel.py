@@ -8,6 +8,7 @@ from typing import Any
 from translator.frameworks.torchtitan import addresses, stages
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, implied, linked, same
+from translator.mapping.shared import no_pipeline
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.native import ENVIRONMENT, WORLD_SIZE
 
@@ -225,6 +226,7 @@ def _write_pipeline(spec: SpecView, sink: Sink) -> None:
     degree = spec("parallel.pipeline.degree", 1)
     sink.put(f"{_P}pipeline_parallel_degree", degree)
     if degree == 1:
+        no_pipeline(sink)
         return
     wanted = spec("parallel.pipeline.schedule", "1f1b")
     name = _SCHEDULES.get(wanted)
