@@ -179,7 +179,9 @@ def canonical(model: Mapping[str, object]) -> Leaves:
     if wanted.get("positions") == "yarn":
         wanted["positions"] = "rope"
         wanted.setdefault("rope.scaling", "yarn")
-    if not wanted.get("moe.experts"):
+    dense, layers = wanted.get("moe.dense_layers"), wanted.get("layers")
+    all_dense = isinstance(dense, list) and isinstance(layers, int) and dense == list(range(layers))
+    if not wanted.get("moe.experts") or all_dense:
         wanted = {leaf: value for leaf, value in wanted.items() if not leaf.startswith("moe.")}
     else:
         wanted.setdefault("moe.dense_layers", [])

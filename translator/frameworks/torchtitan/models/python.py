@@ -155,15 +155,19 @@ def initial(scaling: str, with_experts: str = "") -> tuple[Row, ...]:
     """
     dense = choice_of("output_init", "init_output_scaling", scaling, OUTPUT_INITS)
     sparse = choice_of("output_init", "init_output_scaling", with_experts or scaling, OUTPUT_INITS)
-    return (
-        fact("init_std", "init_std", 0.02),
-        Row(
-            dense.arguments,
-            dense.leaves,
-            lambda facts: (sparse if facts.get("num_experts") else dense).read(facts),
-            lambda leaves: (sparse if leaves.get("moe.experts") else dense).write(leaves),
-        ),
-    )
+
+    def write(leaves: Mapping[str, object]) -> Mapping[str, object]:
+        row, usual = (sparse, with_experts or scaling) if leaves.get("moe.experts") else (dense, scaling)
+        by_depth = {"layer_index", "depth"}
+        # A single layer is the first and all of them.
+        if leaves.get("layers") == 1 and usual in by_depth and leaves.get("init_output_scaling") in by_depth:
+            return {}
+        return row.write(leaves)
+
+    def read(facts: Mapping[str, object]) -> Mapping[str, object]:
+        return (sparse if facts.get("num_experts") else dense).read(facts)
+
+    return (fact("init_std", "init_std", 0.02), Row(dense.arguments, dense.leaves, read, write))
 
 
 def choice_of(name: str, leaf: str, default: object, values: tuple[object, ...]) -> Row:
