@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from translator import frameworks
 from translator.conversion import Conversion
 from translator.conversion import convert as _convert
+from translator.errors import UsageError
 from translator.native import Origin
 from translator.printable import one_line
 from translator.reading import LeafOrigin, Reading, ReadOptions, read_native
@@ -35,6 +36,8 @@ def read(source: str | Source, *, framework: str | None = None, options: ReadOpt
     if framework == SPEC or (framework is None and is_spec(text)):
         return read_spec([text], options.overrides)
     chosen, version = known or (frameworks.detect(text), None)
+    if options.model is not None and not getattr(chosen, "takes_model", False):
+        raise UsageError(f"--model: a configuration of {chosen.title} holds its model", fix="set model.FIELD=VALUE")
     native = chosen.parse(text, version or chosen.guess_version(text), options)
     reading = read_native(native, chosen.table(native.version))
     ignored = {code for codes in hints(text.text).get("ignore", ()) for code in codes.split(",")}
@@ -58,9 +61,17 @@ def override(reading: Reading, overrides: Mapping[str, Any]) -> Reading:
 
 
 def convert(
-    source: str | Source | Reading, to: str, *, framework: str | None = None, options: ReadOptions | None = None
+    source: str | Source | Reading,
+    to: str,
+    *,
+    framework: str | None = None,
+    options: ReadOptions | None = None,
+    nearest: bool = False,
 ) -> Conversion:
-    """Convert a source to ``to`` (``name`` or ``name@version``, or ``spec``). Raises SourceError and UsageError."""
+    """Convert a source to ``to`` (``name`` or ``name@version``, or ``spec``). Raises SourceError and UsageError.
+
+    With ``nearest`` a layout that the target cannot say gives way to the nearest one that it can run.
+    """
     target, version = (None, None) if to in SPECS else frameworks.resolve(to)
     reading = source if isinstance(source, Reading) else read(source, framework=framework, options=options)
     if target is None:
@@ -69,7 +80,7 @@ def convert(
         return to_spec(reading)
     name = _name(source, reading)
     title = "spec" if reading.native is None else f"{frameworks.get(reading.framework).title} {reading.version}"
-    return _convert(reading, target, version or target.default_version, one_line(name), title)
+    return _convert(reading, target, version or target.default_version, one_line(name), title, nearest=nearest)
 
 
 def write(spec: Spec | Reading, to: str) -> Conversion:

@@ -62,21 +62,31 @@ class Conversion:
         }
 
 
-def convert(reading: Reading, framework: Framework, version: str, source_name: str, source_title: str) -> Conversion:
+def convert(
+    reading: Reading,
+    framework: Framework,
+    version: str,
+    source_name: str,
+    source_title: str,
+    *,
+    nearest: bool = False,
+) -> Conversion:
     """Write ``reading`` for a target, read the result back, and account for every option.
 
+    ``nearest`` lets a layout that the target cannot say give way to the nearest one that it can run.
     Raises SourceError when a value is impossible. A difference between the two specs that no row admits is a fault of
     ttx; it is reported as finding L290 at level error and counted as a loss.
     """
     reading.check()
     table = framework.table(version)
-    sink = table.write(reading.flat, reading.origins)
+    sink = table.write(reading.flat, reading.origins, nearest=nearest)
     for address, value in reading.extras.get(framework.name, {}).items():
         sink.put(reading.table.row_name(address) if reading.table else address, value)
     _keep_given(reading, table, sink)
     if framework.keeps_unknown(version):
         _keep_unknown(reading, table, sink)
-    context = RenderContext(_origin_notes(reading, table, sink), source_name, source_title, reading.flat)
+    own = reading.native if reading.framework == framework.name else None
+    context = RenderContext(_origin_notes(reading, table, sink), source_name, source_title, reading.flat, own)
     rendered = framework.render(sink, version, context)
     back = _read_back(rendered, framework, version)
     differences = lost(reading.flat, back.flat)

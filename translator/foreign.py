@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from translator.source import Source
 
-_DEEPSPEED = ('"train_batch_size"', '"train_micro_batch_size_per_gpu"', '"zero_optimization"')
+_ELSEWHERE = ('"train_batch_size"', '"train_micro_batch_size_per_gpu"', '"zero_optimization"')
 _HUGGING_FACE = ('"architectures"', '"model_type"', '"transformers_version"')
 _LOOKED_AT = 200_000
 
@@ -15,10 +15,6 @@ def kind(source: Source) -> str | None:
     if name.endswith((".pyi", ".ipynb")) or (name.endswith(".py") and "torchtitan" not in source.text):
         return "a Python program that configures no torchtitan"
     if text.lstrip()[:1] == "{":
-        if any(key in text for key in _DEEPSPEED):
-            return "a DeepSpeed configuration, which is not read yet"
-        if any(key in text for key in _HUGGING_FACE):
-            return "a Hugging Face model configuration, which is not read yet"
-        if name.endswith(".json"):
-            return "a JSON file; no JSON configuration is read yet"
+        if any(key in text for key in _HUGGING_FACE) and not any(key in text for key in _ELSEWHERE):
+            return "a Hugging Face model, which is not a configuration of its own: give it to one with --model"
     return None

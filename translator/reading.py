@@ -21,7 +21,8 @@ class ReadOptions:
     """What the user adds to the files.
 
     ``variables`` and ``positional`` feed a shell script; ``launch`` picks one of several (from 1); ``world_size``
-    is the number of ranks when the files do not tell; ``overrides`` are spec leaves set by hand (``key=value``).
+    is the number of ranks when the files do not tell; ``overrides`` are spec leaves set by hand (``key=value``);
+    ``model`` names the architecture where the source leaves it to another file.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -29,6 +30,7 @@ class ReadOptions:
     launch: int | None = None
     world_size: int | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,8 @@ class Curve:
         shape = None if self.decay is None or inverse else SHAPES[self.decay]
         found: list[float] = []
         for step in steps:
-            done = step + offset
-            if warmup > 0 and done <= warmup:
+            done = max(0, step + offset)
+            if warmup > 0 and done < warmup:
                 share = done / warmup
                 if logarithmic:
                     share = math.log(max(done, 1)) / math.log(warmup) if warmup > 1 else 1.0

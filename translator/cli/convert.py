@@ -62,6 +62,11 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a file (a name with a suffix) for the configuration, or a folder for all files of the result",
     )
+    group.add_argument(
+        "--nearest",
+        action="store_true",
+        help="write the nearest layout that the target can run, where it cannot say that of the source",
+    )
     group.add_argument("--force", action="store_true", help="overwrite existing files")
     group.add_argument(
         "--on-loss",
@@ -88,7 +93,9 @@ def run(parsed: argparse.Namespace) -> int:
     from translator.api import convert
 
     target = target_of(parsed)
-    return finish(convert(parsed.source, target, framework=parsed.framework, options=read_options(parsed)), parsed)
+    options = read_options(parsed)
+    done = convert(parsed.source, target, framework=parsed.framework, options=options, nearest=parsed.nearest)
+    return finish(done, parsed)
 
 
 def target_of(parsed: argparse.Namespace) -> str:

@@ -35,4 +35,4 @@ def run(parsed: argparse.Namespace) -> int:
     if not names:
         raise UsageError("no spec file to render", fix="name one before FIELD=VALUE; - reads standard input")
     reading = read_spec([load(name) for name in names], values)
-    return convert.finish(convert_source(reading, convert.target_of(parsed)), parsed)
+    return convert.finish(convert_source(reading, convert.target_of(parsed), nearest=parsed.nearest), parsed)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BUILT_IN = {
     "megatron": "translator.frameworks.megatron.framework",
     "torchtitan": "translator.frameworks.torchtitan.framework",
+    "deepspeed": "translator.frameworks.deepspeed.framework",
 }
 ENTRY_POINT_GROUP = "ttx.frameworks"
 

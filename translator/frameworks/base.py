@@ -29,12 +29,16 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What a renderer may tell the reader of its output: where each value came from."""
+    """What a renderer may tell the reader of its output: where each value came from.
+
+    ``native`` is the source in its own words, where it is one of the same framework.
+    """
 
     origin_of: Mapping[str, str]
     source_name: str
     source_title: str
     flat: Mapping[str, Any]
+    native: Native | None = None
 
 
 class Framework(Protocol):

@@ -95,9 +95,11 @@ class Table:
                 flat.update(row.read(view))
         return flat
 
-    def write(self, flat: Mapping[str, Any], origins: Mapping[str, Any] | None = None) -> Sink:
+    def write(
+        self, flat: Mapping[str, Any], origins: Mapping[str, Any] | None = None, *, nearest: bool = False
+    ) -> Sink:
         """Spec leaves to native values, with everything that could not be said."""
-        view = SpecView(flat, origins)
+        view = SpecView(flat, origins, nearest=nearest)
         sink = Sink(self.known, self.names, self.version, self.choices)
         for row in self.rows:
             if row.fields:

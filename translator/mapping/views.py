@@ -36,10 +36,14 @@ class NativeView:
 class SpecView:
     """Spec values by dotted leaf path."""
 
-    __slots__ = ("_flat", "origins")
+    __slots__ = ("_flat", "nearest", "origins")
 
-    def __init__(self, flat: Mapping[str, Any], origins: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, flat: Mapping[str, Any], origins: Mapping[str, Any] | None = None, *, nearest: bool = False
+    ) -> None:
         self._flat = flat
+        # Whether a layout that cannot be said gives way to the nearest one that can run.
+        self.nearest = nearest
         self.origins = origins or {}
 
     def __call__(self, leaf: str, default: Any = None) -> Any:

@@ -82,7 +82,9 @@ class Schedule(Section):
     total: int | None = leaf("length of training", ge=0)
     warmup: float | None = leaf("length of the warm-up", ge=0)
     warmup_start_lr: float | None = leaf("learning rate at the start of the warm-up", ge=0)
-    warmup_offset: int | None = leaf("0 when the first step uses the start of the warm-up, 1 when it is one step on")
+    warmup_offset: int | None = leaf(
+        "0 when the first step uses the start of the warm-up, 1 when it is one step on, -1 when the second does as well"
+    )
     warmup_shape: Literal["linear", "log", "cosine"] | None = leaf("shape of the warm-up")
     decay: DecayShape | None = leaf("shape of the decay")
     decay_start: float | None = leaf("step after which the rate falls")

@@ -19,13 +19,56 @@ NESTED = {"gemma3": "gemma3_text"}
 PREFIX = "model."
 # What only says something about storage, generation or the version: no leaf, and no loss.
 IRRELEVANT = frozenset(
-    "architectures model_type torch_dtype dtype transformers_version use_cache bos_token_id eos_token_id pad_token_id "
-    "unk_token_id pretraining_tp _name_or_path name_or_path auto_map cache_implementation quantization_config "
-    "output_attentions output_hidden_states return_dict is_decoder summary_type summary_use_proj summary_activation "
-    "summary_proj_to_labels summary_first_dropout task_specific_params n_ctx use_mtp num_nextn_predict_layers "
-    "num_mtp_layers ep_size aux_loss_alpha seq_aux scoring_func topk_method moe_layer_freq classifier_dropout "
-    "experts_per_token initial_context_length swiglu_alpha boi_token_index eoi_token_index image_token_index "
-    "scale_attn_weights id2label label2id gradient_checkpointing reorder_and_upcast_attn".split()
+    {
+        "architectures",
+        "model_type",
+        "torch_dtype",
+        "dtype",
+        "transformers_version",
+        "use_cache",
+        "bos_token_id",
+        "eos_token_id",
+        "pad_token_id",
+        "unk_token_id",
+        "pretraining_tp",
+        "_name_or_path",
+        "name_or_path",
+        "auto_map",
+        "cache_implementation",
+        "quantization_config",
+        "output_attentions",
+        "output_hidden_states",
+        "return_dict",
+        "is_decoder",
+        "summary_type",
+        "summary_use_proj",
+        "summary_activation",
+        "summary_proj_to_labels",
+        "summary_first_dropout",
+        "task_specific_params",
+        "n_ctx",
+        "use_mtp",
+        "num_nextn_predict_layers",
+        "num_mtp_layers",
+        "ep_size",
+        "aux_loss_alpha",
+        "seq_aux",
+        "scoring_func",
+        "topk_method",
+        "moe_layer_freq",
+        "classifier_dropout",
+        "experts_per_token",
+        "initial_context_length",
+        "swiglu_alpha",
+        "boi_token_index",
+        "eoi_token_index",
+        "image_token_index",
+        "scale_attn_weights",
+        "id2label",
+        "label2id",
+        "gradient_checkpointing",
+        "reorder_and_upcast_attn",
+    }
 )
 
 
@@ -60,7 +103,9 @@ def read(config: Mapping[str, Any]) -> Read:
         config, kind = {**config["text_config"], "model_type": NESTED[kind]}, NESTED[kind]
     family = families().get(kind) if isinstance(kind, str) else None
     if family is None:
-        return Read(_generic(config), None, tuple(key for key in config if key not in {*keys(), *_GENERIC, *IRRELEVANT}))
+        return Read(
+            _generic(config), None, tuple(key for key in config if key not in {*keys(), *_GENERIC, *IRRELEVANT})
+        )
     leaves = {f"{PREFIX}{leaf}": value for leaf, value in family.read(config).items()}
     _tidy(leaves, config)
     known = {*family.keys, *family.defaults, *IRRELEVANT}
@@ -134,7 +179,7 @@ class Written(NamedTuple):
 
 
 # A leaf of the second kind decides nothing: it changes no number, or another place says it.
-_LIGHT = frozenset(
+LIGHT = frozenset(
     {"name", "family", "vocab_padded", "vocab_divisor", "attention_kernel", "moe.dispatcher", "moe.grouped_gemm"}
     | {"init_std", "init_output_scaling", "attention_dropout", "hidden_dropout", "moe.router_dtype", "residual_fp32"}
 )
@@ -153,7 +198,7 @@ def write(leaves: Mapping[str, Any], *, prefer: str | None = None) -> Written:
     ranked: list[tuple[int, int, Written]] = []
     for position, family in enumerate(families().values()):
         written = _attempt(family, wanted)
-        cost = sum(100 if leaf in _HEAVY else 1 if leaf in _LIGHT else 10 for leaf in written.missed)
+        cost = sum(100 if leaf in _HEAVY else 1 if leaf in LIGHT else 10 for leaf in written.missed)
         ranked.append((cost, -1 if family.model_type == prefer else position, written))
     return min(ranked, key=lambda entry: entry[:2])[2]
 
@@ -176,3 +221,37 @@ def _attempt(family: Family, wanted: Mapping[str, Any]) -> Written:
 def _nothing(leaf: str, value: Any) -> bool:
     """Whether a leaf says that something is not there, which an absent entry says as well."""
     return leaf in {"moe.experts", "mtp.layers", "attention_window"} and not value
+
+
+@cache
+def entries() -> tuple[str, ...]:
+    """Every entry that a configuration may have and that something is known about."""
+    defaults = {key for family in families().values() for key in family.defaults}
+    return tuple(sorted({*keys(), *defaults, *_GENERIC, *IRRELEVANT, "text_config"}))
+
+
+@cache
+def influences(prefix: str) -> dict[str, tuple[str, ...]]:
+    """Per entry, with ``prefix``, the leaves that it may feed in one family or another."""
+    found: dict[str, dict[str, None]] = {key: {} for key in entries()}
+    for family in families().values():
+        for row in family.rows:
+            for key in row.keys:
+                found[key].update(dict.fromkeys(f"{PREFIX}{leaf}" for leaf in row.leaves))
+    for key, leaf in _GENERIC.items():
+        found[key].setdefault(f"{PREFIX}{leaf}")
+    found["model_type"].setdefault(f"{PREFIX}family")
+    return {f"{prefix}{key}": tuple(leaves) for key, leaves in found.items()}
+
+
+@cache
+def _floats() -> frozenset[str]:
+    found = {
+        key for family in families().values() for key, value in family.defaults.items() if isinstance(value, float)
+    }
+    return frozenset({*found, "rope_theta", "rotary_pct"})
+
+
+def is_float(key: str) -> bool:
+    """Whether an entry is a float; classes of transformers 5 check the types of their entries."""
+    return key in _floats()

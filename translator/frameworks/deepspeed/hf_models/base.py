@@ -112,7 +112,7 @@ def words(key: str, leaf: str, pairs: Mapping[Any, Any], source: str, *, also: M
     return Row((key,), (leaf,), read, write, f"{leaf}: only {', '.join(map(str, inverse))} ({source})")
 
 
-def family(
+def family(  # noqa: PLR0917 - one declaration per family, always in this order
     model_type: str,
     architecture: str,
     source: str,

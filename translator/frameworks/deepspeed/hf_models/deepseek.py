@@ -47,7 +47,9 @@ def _heads() -> Row:
         return {} if count is None else {"num_attention_heads": count, "num_key_value_heads": count}
 
     keys = ("num_attention_heads", "num_key_value_heads")
-    return Row(keys, ("heads", "kv_heads", "head_dim", "mla.enabled"), read, write, "latent attention, without grouping")
+    return Row(
+        keys, ("heads", "kv_heads", "head_dim", "mla.enabled"), read, write, "latent attention, without grouping"
+    )
 
 
 def _query_rank() -> Row:
@@ -86,7 +88,9 @@ def _layers() -> Row:
 
     keys = ("first_k_dense_replace", "moe_intermediate_size", "n_shared_experts", "intermediate_size")
     names = ("moe.dense_layers", "moe.ffn", "moe.shared_ffn", "ffn")
-    return Row(keys, names, read, write, "dense layers come first; shared experts are a multiple of a routed one's width")
+    return Row(
+        keys, names, read, write, "dense layers come first; shared experts are a multiple of a routed one's width"
+    )
 
 
 def _router(*, score: str, bias: bool, dtype: str) -> tuple[Row, ...]:

@@ -52,7 +52,7 @@ def _tied(default: str = "tie_word_embeddings") -> Row:
 def _gpt2_heads() -> Row:
     def read(config: Config) -> Mapping[str, Any]:
         count = config.get("n_head")
-        width = integer(config.get("n_embd")) // count if integer(count) else None
+        width = integer(config.get("n_embd")) // integer(count) if integer(count) else None
         return {"heads": count, "kv_heads": count, "head_dim": width}
 
     def write(leaves: Leaves) -> Mapping[str, Any]:

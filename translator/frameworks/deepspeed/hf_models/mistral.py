@@ -77,9 +77,7 @@ MIXTRAL = family(
             normalize=True,
             other_counts=("num_experts",),
         ),
-        *all_fixed(
-            {**_BLOCK, "moe.dense_layers": [], "moe.shared_ffn": 0, "moe.expert_bias_linear": False}, _MIXTRAL
-        ),
+        *all_fixed({**_BLOCK, "moe.dense_layers": [], "moe.shared_ffn": 0, "moe.expert_bias_linear": False}, _MIXTRAL),
     ),
 )
 FAMILIES = (MISTRAL, MIXTRAL)

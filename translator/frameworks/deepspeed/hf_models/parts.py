@@ -58,7 +58,7 @@ def heads(*, width: bool = True, grouped: bool = True) -> Row:
         return {
             "heads": count,
             "kv_heads": (config.get("num_key_value_heads") or count) if grouped else count,
-            "head_dim": stated or (integer(config.get("hidden_size")) // count if integer(count) else None),
+            "head_dim": stated or (integer(config.get("hidden_size")) // integer(count) if integer(count) else None),
         }
 
     def write(leaves: Leaves) -> Mapping[str, Any]:
@@ -144,7 +144,9 @@ def rope(
         return found
 
     keys = (base_key, fraction_key, "rope_scaling", "rope_parameters", "original_max_position_embeddings")
-    return Row(keys, leaves, read, write, f"rotary positions, plain or stretched by linear, llama3, yarn ({_ROPE_UTILS})")
+    return Row(
+        keys, leaves, read, write, f"rotary positions, plain or stretched by linear, llama3, yarn ({_ROPE_UTILS})"
+    )
 
 
 def window(key: str = "sliding_window") -> Row:
@@ -165,9 +167,10 @@ def window(key: str = "sliding_window") -> Row:
 def layered_window(*, every: int = 0, switch: bool = False) -> Row:
     """A window in the layers that ``layer_types`` calls ``sliding_attention``.
 
-    Without that entry: with ``every`` each n-th layer is full; with ``switch`` a window needs ``use_sliding_window`` and
-    starts at layer ``max_window_layers``.
+    Without that entry: with ``every`` each n-th layer is full; with ``switch`` a window needs ``use_sliding_window``
+    and starts at layer ``max_window_layers``.
     """
+
     def layers_with_all(config: Config) -> list[int]:
         count = integer(config.get("num_hidden_layers"))
         kinds = config.get("layer_types")

@@ -16,6 +16,17 @@ from translator.mapping.rows import Row, linked
 from translator.mapping.views import NativeView, Sink, SpecView
 
 _STYLES = {"linear": "linear", "cosine": "cosine", "inverse-square-root": "inverse_sqrt", "constant": "constant"}
+_LENGTHS = (
+    "warmup",
+    "warmup_start_lr",
+    "warmup_offset",
+    "warmup_shape",
+    "decay",
+    "decay_start",
+    "decay_length",
+    "min_lr",
+    "after_decay",
+)
 _WSD = {"linear": "linear", "cosine": "cosine", "exponential": "exponential", "minus_sqrt": "sqrt"}
 
 
@@ -74,6 +85,10 @@ def _write(spec: SpecView, sink: Sink) -> None:
 
     if total is not None:
         sink.put(f"train_{suffix}", whole(total))
+    elif spec("schedule.warmup") is not None or spec("schedule.decay") is not None:
+        sink.need("schedule.total", "the schedule is counted from the length of training; set schedule.total=N")
+        for leaf in _LENGTHS:
+            sink.short(f"schedule.{leaf}", Entry.UNSUPPORTED, "the length of training is not known")
     warmup, peak = spec("schedule.warmup", 0.0) / scale, spec("optimizer.lr")
     start = spec("schedule.warmup_start_lr", 0.0)
     decay, begin, length = spec("schedule.decay"), spec("schedule.decay_start"), spec("schedule.decay_length")
@@ -87,6 +102,9 @@ def _write(spec: SpecView, sink: Sink) -> None:
             sink.short("schedule.warmup_offset", Entry.APPROXIMATED, why)
     elif start:
         sink.put("lr_warmup_init", start)
+    if spec("schedule.warmup_offset") == -1:
+        why = "the rate rises from the first step on; the source's first two steps use the start of the warm-up"
+        sink.short("schedule.warmup_offset", Entry.APPROXIMATED, why)
     if spec("schedule.warmup_shape", "linear") != "linear":
         sink.short("schedule.warmup_shape", Entry.UNSUPPORTED, "the warm-up is linear")
     if spec("schedule.after_decay") == "continue":

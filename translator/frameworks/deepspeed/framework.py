@@ -1,0 +1,101 @@
+"""DeepSpeed as a framework of ttx."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from translator.frameworks.base import RenderContext, Rendered
+from translator.frameworks.deepspeed import bundle, syntax
+from translator.native import Native
+from translator.reading import ReadOptions
+from translator.source import Source
+
+if TYPE_CHECKING:
+    from translator.mapping.table import Table
+    from translator.mapping.views import Sink
+
+
+class Deepspeed:
+    """JSON with its trainer's arguments, model and launch script in and out."""
+
+    name = "deepspeed"
+    title = "DeepSpeed"
+    versions = syntax.VERSIONS
+    default_version = syntax.DEFAULT_VERSION
+    takes_model = True
+
+    def sniff(self, source: Source) -> float:
+        """How surely the text is DeepSpeed's, from 0 to 1."""
+        return syntax.sniff(source.name, source.text)
+
+    def guess_version(self, source: Source) -> str:
+        """The version that a hint in the text, or in the trainer's arguments beside it, names; else the default."""
+        found = bundle.gather(source)
+        return syntax.guess_version(found.hinted or found.text)
+
+    def parse(self, source: Source, version: str, options: ReadOptions) -> Native:
+        """Read and settle. Raises SourceError when the text cannot be read at all."""
+        found = bundle.gather(source)
+        native = syntax.read_source(
+            found.name,
+            found.text,
+            version=version,
+            world_size=options.world_size,
+            inputs=syntax.Inputs(options.variables, options.positional, options.launch, source.read_sibling),
+            model=self._model(options) or found.model,
+        )
+        bundle.read_hints(native, found)
+        self.settle(native)
+        return native
+
+    @staticmethod
+    def _model(options: ReadOptions) -> syntax.Companion | None:
+        if options.model is None:
+            return None
+        from translator.frameworks.deepspeed.named_models import find
+
+        return find(options.model)
+
+    def settle(self, native: Native) -> None:
+        """Fill in what is in force."""
+        from translator.frameworks.deepspeed.settle import settle
+
+        settle(native)
+
+    def table(self, version: str) -> Table:
+        """All mapping rows for the version."""
+        from translator.frameworks.deepspeed.table import table
+
+        return table(version)
+
+    def spelling(self, address: str, version: str) -> str:
+        """The key with its sections, or the argument of the trainer."""
+        from translator.frameworks.deepspeed import render
+
+        return render.spelling(address, version)
+
+    def default(self, address: str, version: str) -> Any:
+        """The default in force without a key or argument."""
+        from translator.frameworks.deepspeed import render
+
+        return render.default(address, version)
+
+    def must_state(self, address: str, value: Any, version: str) -> bool:
+        """Whether the value differs from the default, or supported versions disagree about it."""
+        from translator.frameworks.deepspeed import render
+
+        return render.must_state(address, value, version)
+
+    def keeps_unknown(self, version: str) -> bool:
+        """Yes: most sections ignore what they do not know, and optimizers hand arguments on."""
+        _ = version
+        return True
+
+    def render(self, sink: Sink, version: str, context: RenderContext) -> Rendered:
+        """Strict JSON, the trainer's arguments, the model's configuration and a launch script."""
+        from translator.frameworks.deepspeed import render
+
+        return render.render(sink, version, context)
+
+
+FRAMEWORK = Deepspeed()
