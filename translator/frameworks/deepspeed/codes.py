@@ -109,6 +109,16 @@ CODES: dict[str, tuple[str, str]] = {
         "DeepSpeed gives the key to something else, which knows its names: apex, an optimizer of its own, a pipeline. Nothing is translated.\n"
         'Example: `"amp": {"opt_level": "O1"}`. Way out: none needed.',
     ),
+    "R150": (
+        "model of an unknown kind",
+        "No family that ttx knows has this `model_type`. The entries that most configurations share are read; biases, norms, positions and the like stay open.\n"
+        'Example: `"model_type": "bloom"`. Way out: set what is missing by hand (`model.norm=layernorm`).',
+    ),
+    "R151": (
+        "entry of a model that nothing says",
+        "The family is known, and this entry of its `config.json` has no field in the spec: soft caps on logits, another scale of queries. A conversion leaves it out.\n"
+        'Example: `"attn_logit_softcapping": 50.0`. Way out: none; check that the target model has it.',
+    ),
     "S200": (
         "no batch size",
         f"One of `train_batch_size` and `train_micro_batch_size_per_gpu` must be there ({_CONFIG}:950).\n"

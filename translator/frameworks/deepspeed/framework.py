@@ -45,8 +45,32 @@ class Deepspeed:
             model=self._model(options) or found.model,
         )
         bundle.read_hints(native, found)
+        self._remark_model(native)
         self.settle(native)
         return native
+
+    @staticmethod
+    def _remark_model(native: Native) -> None:
+        """Say what of the model is not understood."""
+        from translator.frameworks.deepspeed.table.model import CONFIG, config_of
+
+        config = config_of(native.explicit_values())
+        if not config:
+            return
+        from translator.findings import Finding, Level
+        from translator.frameworks.deepspeed import hf_models
+
+        found = hf_models.read(config)
+        place = next(given.place for address, given in native.given.items() if address.startswith(CONFIG))
+        if found.family is None:
+            message = f"models of type {config.get('model_type')!r} are not known; their usual entries are read"
+            native.findings.append(
+                Finding("R150", Level.WARNING, message, "set model.FIELD=VALUE", place, "model_type")
+            )
+        elif found.strangers:
+            shown = ", ".join(found.strangers[:8])
+            message = f"the model's {shown} has no field in the spec"
+            native.findings.append(Finding("R151", Level.NOTE, message, "", place, found.strangers[0]))
 
     @staticmethod
     def _model(options: ReadOptions) -> syntax.Companion | None:

@@ -118,7 +118,7 @@ def _router(*, score: str, bias: bool, dtype: str) -> tuple[Row, ...]:
         groups = integer(leaves.get("moe.router_groups"))
         found: dict[str, Any] = {
             "n_routed_experts": leaves.get("moe.experts") or 1,
-            "num_experts_per_tok": leaves.get("moe.top_k") or 1,
+            "num_experts_per_tok": leaves.get("moe.top_k"),
             "routed_scaling_factor": leaves.get("moe.router_scaling") or 1.0,
             "n_group": groups or 1,
             "topk_group": integer(leaves.get("moe.router_group_top_k")) or 1,
