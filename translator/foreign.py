@@ -1,4 +1,4 @@
-"""Configurations that people have at hand and ttx does not read yet, so that the error can say so."""
+"""Files that people have at hand and that are no configuration, so that the error can say so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def kind(source: Source) -> str | None:
     name, text = source.name.lower(), source.text[:_LOOKED_AT]
     if name.endswith((".pyi", ".ipynb")) or (name.endswith(".py") and "torchtitan" not in source.text):
         return "a Python program that configures no torchtitan"
-    if text.lstrip()[:1] == "{":
-        if any(key in text for key in _HUGGING_FACE) and not any(key in text for key in _ELSEWHERE):
-            return "a Hugging Face model, which is not a configuration of its own: give it to one with --model"
+    model = any(key in text for key in _HUGGING_FACE) and not any(key in text for key in _ELSEWHERE)
+    if model and text.lstrip()[:1] == "{":
+        return "a Hugging Face model, which is not a configuration of its own: give it to one with --model"
     return None

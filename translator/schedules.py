@@ -112,23 +112,29 @@ def curve_of(flat: Mapping[str, Any]) -> Curve | None:
     )
 
 
+_GRID = 256
+
+
 def largest_difference(left: Curve, right: Curve, steps: int) -> tuple[float, int]:
     """The largest absolute difference of two curves over ``steps`` steps, and the step where it is.
 
-    Up to 1536 steps every one is compared; beyond, the corners of both curves, a grid, and every step around the worst.
+    Up to 256 steps every one is compared; beyond, the corners of both curves and a grid, since between corners the
+    curves are smooth, and then ever finer grids around the worst, down to every step.
     """
-    if steps <= 1536:
+    if steps <= _GRID:
         candidates = set(range(steps))
     else:
-        candidates = {round(i * (steps - 1) / 511) for i in range(512)}
+        candidates = {round(i * (steps - 1) / (_GRID - 1)) for i in range(_GRID)}
         for curve in (left, right):
             for corner in (0, curve.warmup, curve.decay_start, curve.decay_start + curve.decay_length, steps - 1):
                 candidates |= {int(corner) + shift for shift in range(-3, 4)}
     worst = _worst(left, right, [step for step in candidates if 0 <= step < steps])
-    if steps > 1536:
-        window = steps // 512 + 2
-        stride = max(1, window // 256)
-        worst = _worst(left, right, [*range(max(0, worst - window), min(steps, worst + window + 1), stride), worst])
+    window = steps // _GRID + 1 if steps > _GRID else 0
+    while window:
+        stride = max(1, window // 32)
+        near = range(max(0, worst - window), min(steps, worst + window + 1), stride)
+        worst = _worst(left, right, [worst, *near])
+        window = stride if stride > 1 else 0
     return abs(left.rate(worst) - right.rate(worst)), worst
 
 

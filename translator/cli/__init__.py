@@ -45,8 +45,8 @@ def _overview() -> str:
 def _parser(command: str | None) -> _Parser:
     parser = _Parser(
         prog="ttx",
-        description="Translates large-model training configurations between Megatron-LM and torchtitan, and says what "
-        "the translation keeps, changes and loses.",
+        description="Translates large-model training configurations between Megatron-LM, DeepSpeed and torchtitan, and "
+        "says what the translation keeps, changes and loses.",
         epilog=_overview(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

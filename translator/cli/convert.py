@@ -24,7 +24,7 @@ exit code:
 
 examples:
   ttx convert train.sh --to torchtitan -o out/
-  ttx convert train.sh --to torchtitan@0.1.0 --set NNODES=4 --args "70b --fp8"
+  ttx convert train.sh --to torchtitan --set NNODES=4 --args "70b --fp8"
   ttx convert train.toml --to megatron batch.global_batch=1024 -o train.sh
   ttx convert train.sh --to torchtitan@0.3.0 -o out/
   ttx convert config_registry.py:llama3_8b --to megatron -o train.sh
@@ -54,7 +54,7 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
         "--to",
         required=True,
         metavar="FW[@V]",
-        help="target framework and version: megatron, torchtitan, torchtitan@0.1.0 ..., or spec for the neutral spec",
+        help="target framework and version: megatron, deepspeed, torchtitan, torchtitan@0.3.0 ..., or spec",
     )
     group.add_argument(
         "-o",

@@ -69,10 +69,12 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.format == "json":
         print_json({"schema_version": 1, "fields": shown})
         return 0
+    from translator import frameworks
+
     print_table(
-        ("field", "touches", "description", "Megatron-LM", "torchtitan"),
+        ("field", "touches", "description", *(frameworks.get(name).title for name in frameworks.BUILT_IN)),
         [
-            (str(row["field"]), str(row["touches"]), str(row["description"]), *_options(row, "megatron", "torchtitan"))
+            (str(row["field"]), str(row["touches"]), str(row["description"]), *_options(row, *frameworks.BUILT_IN))
             for row in shown
         ],
     )

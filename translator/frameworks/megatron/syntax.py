@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from translator.catalogue.model import Catalogue, load
-from translator.errors import SourceError, UsageError
 from translator.environment import is_secret, travels
+from translator.errors import SourceError, UsageError
 from translator.findings import Finding, Level, Place
 from translator.frameworks.megatron.arguments import FRAMEWORK, missing_value, parse_arguments
 from translator.native import ENVIRONMENT, GPUS_PER_NODE, NODES, PROGRAM, WORLD_SIZE, Given, Missing, Native
