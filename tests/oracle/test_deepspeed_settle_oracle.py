@@ -375,6 +375,31 @@ def test_schedules(deepspeed: OracleServer, name: str) -> None:
     assert [rate(step) for step in range(50)] == pytest.approx(answer["lr"], rel=1e-9, abs=1e-15)
 
 
+TRAINER_SCHEDULES: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "linear": ("linear", 7, {}),
+    "cosine": ("cosine", 7, {}),
+    "cosine, more cycles": ("cosine", 0, {"num_cycles": 1.5}),
+    "cosine with a floor": ("cosine_with_min_lr", 5, {"min_lr": 1e-4}),
+    "cosine with a floor in percent": ("cosine_with_min_lr", 5, {"min_lr_rate": 0.1}),
+    "restarts": ("cosine_with_restarts", 3, {"num_cycles": 3}),
+    "polynomial": ("polynomial", 4, {"power": 2.0, "lr_end": 1e-5}),
+    "inverse square root": ("inverse_sqrt", 6, {}),
+    "inverse square root, scale": ("inverse_sqrt", 6, {"timescale": 20}),
+    "constant": ("constant", 0, {}),
+    "constant with warm-up": ("constant_with_warmup", 5, {}),
+}
+
+
+@pytest.mark.parametrize("name", TRAINER_SCHEDULES)
+def test_trainer_schedules(deepspeed: OracleServer, name: str) -> None:
+    kind, warmup, options = TRAINER_SCHEDULES[name]
+    answer = deepspeed.request("trainer", kind=kind, steps=50, warmup=warmup, total=40, options=options, rate=3e-4)
+    assert answer["ok"], answer
+    rate = schedules.trainer_rate(kind, 3e-4, warmup, 40, options)
+    assert rate is not None
+    assert [rate(step) for step in range(50)] == pytest.approx(answer["lr"], rel=1e-9, abs=1e-15)
+
+
 ARGUMENTS = {
     "per_device_train_batch_size": 4,
     "gradient_accumulation_steps": 2,

@@ -280,7 +280,7 @@ num_processes: 16
 
 
 def test_arguments_in_files() -> None:
-    yaml = "learning_rate: 1e-5\nper_device_train_batch_size: 2\noutput_dir: x\ndeepspeed:\n  train_batch_size: 8\nmine: 1\n"
+    yaml = "learning_rate: 1e-5\noutput_dir: x\ndeepspeed:\n  train_batch_size: 8\nmine: 1\n"
     native = read(yaml, "train.yaml")
     assert native.given["hf.learning_rate"].value == 1e-5
     assert native.given["train_batch_size"].value == 8
@@ -344,6 +344,8 @@ def test_sniff(name: str, text: str, least: float) -> None:
         "{" + "#\n" * 100_000 + "}",
         '{"a": $' + "(" * 50_000,
         "a" * 200_000,
+        "{" + "".join(f'"zero_optimizatio{number}": 1,\n' for number in range(40_000)) + "}",
+        '{"fp16": {' + ",".join(f'"{number}{"x" * 60}": 1' for number in range(20_000)) + "}}",
         "",
         "{}",
         "[]",
@@ -355,7 +357,7 @@ def test_hostile_text_is_bounded(text: str) -> None:
     for name in ("ds.json", "ds.yaml"):
         with suppress(TtxError):
             settle(read(text, name, world_size=8))
-    assert time.perf_counter() - start < 10
+    assert time.perf_counter() - start < 15
 
 
 def test_yaml_bombs_are_bounded() -> None:
@@ -365,27 +367,9 @@ def test_yaml_bombs_are_bounded() -> None:
 
 
 KEYS = st.sampled_from(
-    [
-        "train_batch_size",
-        "zero_optimization",
-        "stage",
-        "fp16",
-        "enabled",
-        "optimizer",
-        "type",
-        "params",
-        "lr",
-        "x",
-        "betas",
-        "scheduler",
-        "warmup_num_steps",
-        "gradient_clipping",
-        "offload_param",
-        "device",
-        "bf16",
-        "checkpoint",
-        "amp",
-    ]
+    ["train_batch_size", "zero_optimization", "stage", "fp16", "enabled", "optimizer", "type", "params", "lr", "betas"]
+) | st.sampled_from(
+    ["scheduler", "warmup_num_steps", "gradient_clipping", "offload_param", "device", "bf16", "checkpoint", "amp", "x"]
 )
 VALUES = st.recursive(
     st.none()

@@ -5,6 +5,7 @@ resolve  ``config``: every attribute of DeepSpeedConfig at ``world_size`` ranks,
          the data-parallel size that a model-parallel unit tells, ``sp`` the sequence-parallel size that one tells
 lr       ``lr``: what each of the first ``steps`` optimizer steps uses, in the engine's order, for a ``scheduler``
          ({type, params}) over an optimizer with learning rate ``rate``
+trainer  ``lr``: the same for transformers' schedule ``kind``, with ``warmup``, ``total`` and its ``options``
 auto     ``config``: the ``text`` after transformers filled its "auto" values from ``arguments`` (TrainingArguments) at
          ``world_size`` ranks, a model with ``hidden_size``, and ``total_steps``
 ======== ==============================================================================================================
@@ -116,6 +117,21 @@ def lr(scheduler: dict[str, Any], steps: int, rate: float = 1e-3) -> dict[str, A
     return {"lr": found}
 
 
+def trainer(
+    kind: str, steps: int, warmup: int, total: int, options: dict[str, Any], rate: float = 1e-3
+) -> dict[str, Any]:
+    from transformers import get_scheduler
+
+    optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=rate)
+    running = real("scheduler", get_scheduler, kind, optimizer, warmup, total, scheduler_specific_kwargs=options)
+    found: list[float] = []
+    for _ in range(steps):
+        found.append(float(optimizer.param_groups[0]["lr"]))
+        optimizer.step()
+        running.step()
+    return {"lr": found}
+
+
 def auto(
     text: str, arguments: dict[str, Any], world_size: int, hidden_size: int | None, total_steps: int
 ) -> dict[str, Any]:
@@ -133,4 +149,4 @@ def auto(
 
 
 if __name__ == "__main__":
-    serving.main({"resolve": resolve, "lr": lr, "auto": auto})
+    serving.main({"resolve": resolve, "lr": lr, "trainer": trainer, "auto": auto})

@@ -11,8 +11,10 @@ the comma and becomes a `Placeholder`: such a file is never read before somebody
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from translator.errors import SourceError
 from translator.findings import Place
@@ -125,13 +127,20 @@ def scalar(text: str) -> object:
     return found
 
 
+@lru_cache(maxsize=4)
+def _line_starts(text: str) -> list[int]:
+    return [0, *(match.end() for match in re.finditer("\n", text))]
+
+
 def place_of(path: str, text: str, start: int, end: int | None = None) -> Place:
     """The place of a span of characters."""
-    line = text.count("\n", 0, start) + 1
-    column = start - (text.rfind("\n", 0, start) + 1) + 1
+    starts = _line_starts(text)
+    line = bisect_right(starts, start)
+    column = start - starts[line - 1] + 1
     if end is None:
         return Place(path, line, column)
-    return Place(path, line, column, text.count("\n", 0, end) + 1, end - (text.rfind("\n", 0, end) + 1) + 1)
+    last = bisect_right(starts, end)
+    return Place(path, line, column, last, end - starts[last - 1] + 1)
 
 
 class _Parser:

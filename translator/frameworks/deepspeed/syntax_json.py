@@ -45,6 +45,9 @@ Where = tuple[Member | Node, str]
 """What a finding is about: a key or value, and its path."""
 _TEMPLATE = "a template's variable"
 _SHOWN = 60
+# Bounds of the search for nearest names: a text of nothing but unknown keys must not take long.
+MAX_LOOKED_UP = 100
+MAX_NAME = 200
 # Keys that people use for remarks.
 _REMARKS = ("_", "//", "#", "comment", "COMMENT", "note", "description")
 
@@ -71,6 +74,7 @@ class JsonReader:
         self.sections: Sections = sections(native.version)
         self.types = {"optimizer": "", "scheduler": ""}
         self.torch_adam = False
+        self.looked_up = 0
 
     def read(self) -> None:
         """Every key, as an option or unknown; then what is beyond JSON."""
@@ -273,8 +277,11 @@ class JsonReader:
         self.say("R138", level, f"{path} is a key of DeepSpeed {named}; {version} {effect}", (member, path))
         return True
 
-    @staticmethod
-    def _near(path: str, pool: Iterable[str]) -> str:
+    def _near(self, path: str, pool: Iterable[str]) -> str:
+        """The names most like a path, for the first so many that are looked for."""
+        self.looked_up += 1
+        if self.looked_up > MAX_LOOKED_UP or len(path) > MAX_NAME:
+            return ""
         from rapidfuzz import fuzz, process
 
         hits = process.extract(path, [name for name in pool if name], scorer=fuzz.ratio, limit=3, score_cutoff=72)
