@@ -18,6 +18,7 @@ _TP = "tensor_parallel."
 _EP = "expert_parallel."
 MICS = f"{_Z}mics_shard_size"
 HPZ = f"{_Z}zero_hpz_partition_size"
+_COUNTS = ("num_experts", "num_local_experts", "n_routed_experts")
 NO_PIPELINE = (
     "JSON has no pipeline: PipelineModule(num_stages=...) in the program does; --nearest writes a layout without one"
 )
@@ -184,7 +185,10 @@ def _read_experts(native: NativeView) -> Mapping[str, Any]:
 def _write_experts(spec: SpecView, sink: Sink) -> None:
     layout = plan(spec, sink.version)
     expert, stage = spec("parallel.expert", 1), layout.stage
-    if expert > 1 and layout.tensor > 1:
+    dense = sink.get("model_config.model_type") and not any(sink.get(f"model_config.{key}") for key in _COUNTS)
+    if expert > 1 and dense:
+        sink.short("parallel.expert", Entry.UNSUPPORTED, "the model that is written has no experts")
+    elif expert > 1 and layout.tensor > 1:
         why = "AutoEP does not go with AutoTP (module_inject/auto_ep_config.py:100)"
         sink.short("parallel.expert", Entry.UNSUPPORTED, f"{why}; every rank computes all experts")
     elif expert > 1 and stage < STAGES["full"] and sink.put(f"{_EP}autoep_size", expert):
