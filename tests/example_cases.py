@@ -1,7 +1,7 @@
 """The example cases under ``fixtures/examples``, and what the product makes of them.
 
 ``case.yaml`` names the ``source``, its ``framework``, the ``targets``, and what a person would add on the command line
-(``world_size``, ``set``, ``positional``, ``fields``). Each target has a folder ``out-<target>`` with the files that are
+(``world_size``, ``set``, ``positional``, ``model``, ``fields``). Each target has a folder ``out-<target>`` with the files that are
 written, ``ledger.json`` and ``findings.json``.
 """
 
@@ -74,6 +74,7 @@ def cases() -> tuple[Case, ...]:
             positional=tuple(stated.get("positional", ())),
             world_size=stated.get("world_size"),
             overrides=stated.get("fields", {}),
+            model=stated.get("model"),
         )
         found += [
             Case(path.parent, target, stated["source"], stated["framework"], options) for target in stated["targets"]

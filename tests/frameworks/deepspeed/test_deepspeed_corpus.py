@@ -28,8 +28,8 @@ def readings(folder: Path) -> Iterator[tuple[Path, Reading]]:
             continue
         try:
             reading = api.read(str(path), options=OPTIONS)
-        except SourceError as refusal:
-            assert "gpt-neox" in str(refusal), path
+        except SourceError:
+            assert path.suffix == ".yml", path
             continue
         assert reading.framework == "deepspeed", path
         yield path, reading

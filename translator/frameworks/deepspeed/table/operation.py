@@ -245,7 +245,13 @@ ROWS: tuple[Row, ...] = (
     linked(["flops_profiler.enabled"], ["logging.profile"], read=_read_profile, write=_write_profile),
     same(NODES, "launch.nodes"),
     same(GPUS_PER_NODE, "launch.gpus_per_node"),
-    same(PROGRAM, "launch.program"),
+    linked(
+        [PROGRAM],
+        ["launch.program"],
+        # A program is one framework's own; it stays with it.
+        read=lambda _: {},
+        write=lambda _, sink: sink.short("launch.program", Entry.IRRELEVANT, "another framework's program"),
+    ),
     _optional("hf.torch_compile", "launch.compile"),
     linked(
         (),
