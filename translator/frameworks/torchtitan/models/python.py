@@ -370,7 +370,8 @@ def _latent_scale() -> Row:
         if scale is not None and all_dim is not None and scale != all_dim:
             reason = "one scale enters the softmax, and none the rotation (models/deepseek_v3/model.py:84)"
             raise Inexpressible("mla.mscale", reason)
-        return {} if scale is None else {"mscale": scale}
+        # Without yarn it has no effect.
+        return {} if scale in {None, 1.0} or leaves.get("rope.scaling") != "yarn" else {"mscale": scale}
 
     return Row(("mscale",), ("mla.mscale", "mla.mscale_all_dim"), read, write)
 
