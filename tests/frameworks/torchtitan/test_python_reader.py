@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from textwrap import dedent
 
 import pytest
 
+from translator import api
 from translator.catalogue import load
 from translator.errors import SourceError
 from translator.findings import Level
@@ -360,3 +362,25 @@ def test_sniff() -> None:
     assert syntax_python.sniff("pretrain_gpt.py", "import megatron\n") < 0.2
     assert syntax_python.sniff("train.toml", "[training]\nsteps = 1\n") == 0
     assert syntax_python.guess_version("# ttx: version=0.2.2\n") == "0.3.0"
+
+
+@pytest.mark.parametrize("scaling", ["none", "depth", "layer_index"])
+@pytest.mark.parametrize("family", ["gqa", "mla", "gpt_oss"])
+def test_initial_scales_of_a_written_model_read_back(family: str, scaling: str) -> None:
+    experts = {"experts": 8, "top_k": 2, "ffn": 1024, "shared_ffn": 0, "dense_layers": []}
+    more = {
+        "gqa": "head_dim: 64",
+        "mla": "mla: {enabled: true, q_rank: 0, kv_rank: 512, qk_nope_dim: 128, qk_rope_dim: 64, v_dim: 128}, "
+        f"moe: {json.dumps(experts)}",
+        "gpt_oss": "head_dim: 64, attention_softmax: learnable, bias_linear: true, bias_qkv: true, "
+        f"activation: quick_gelu, moe: {json.dumps({**experts, 'expert_bias_linear': True})}",
+    }[family]
+    text = (
+        "model: {layers: 4, hidden: 512, ffn: 2816, heads: 8, kv_heads: 8, vocab: 32000, max_positions: 2048, "
+        f"positions: rope, norm: rmsnorm, init_std: 0.02, init_output_scaling: {scaling}, {more}}}\n"
+        "batch: {seq_len: 2048, micro_batch: 1, global_batch: 8}\nparallel: {world_size: 8}\n"
+    )
+    done = api.convert(Source("spec.yaml", text), "torchtitan@0.3.0", framework="spec")
+    again = api.read(Source("written.py", done.rendered.files[done.rendered.main]))
+    assert (again.flat["model.init_std"], again.flat["model.init_output_scaling"]) == (0.02, scaling)
+    assert again.flat["model.attention_window"] is None

@@ -79,8 +79,16 @@ def model_facts(facts: Classes, model: Node) -> tuple[Facts, str | None, str | N
     if not isinstance(found.get("dim"), int) or not isinstance(found.get("vocab_size"), int):
         raise CannotReadError("its dimensions are not known", model.place)
     blocks = [item for item in layers if isinstance(item, Node)]
+    if "sliding_window_size" not in found and _may_slide(view, blocks[0]):
+        found.update(sliding_window_size=None, full_layers=list(range(len(blocks))))
     found.update(_initial(view, blocks))
     return found, _backend(view, blocks), _dispatcher(view, blocks)
+
+
+def _may_slide(view: ModelView, block: Node) -> bool:
+    """Whether the attention has a window at all, which here is none: a flavor of its family has one by default."""
+    attention = view.at(block, "attention")
+    return isinstance(attention, Node) and view.read(attention, "sliding_window_size") is not MISSING
 
 
 def _backend(view: ModelView, blocks: list[Node]) -> str | None:
@@ -114,9 +122,14 @@ def _initial(view: ModelView, blocks: list[Node]) -> Facts:
         return {"init_std": base if base is not None and not _near(base, first) else _tidy(std), **_kind("layer_index")}
     if base is None:
         return {}
+    by_depth = (2 * count) ** 0.5
     if _near(first, base):
+        # In a family that scales all weights the scaled value stands everywhere; the shorter number was meant.
+        whole = _tidy(first * by_depth)
+        if len(repr(whole)) < len(repr(first)):
+            return {"init_std": whole, **_kind("depth")}
         return {"init_std": base, **_kind("none")}
-    return {"init_std": base, **(_kind("depth") if math.isclose(first, base / (2 * count) ** 0.5) else {})}
+    return {"init_std": base, **(_kind("depth") if math.isclose(first, base / by_depth) else {})}
 
 
 def _kind(name: str) -> Facts:
