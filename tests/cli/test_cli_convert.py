@@ -281,3 +281,9 @@ def test_what_is_no_configuration_is_said_in_one_line(
     assert (result.code, result.out) == (2, "")
     assert said in result.err
     assert len(result.err.splitlines()) == 1
+
+
+def test_a_python_result_is_written_once(ttx: Ttx, script: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out" / "mine.py"
+    ttx("convert", script, "--to", "torchtitan@0.3.0", "-o", target)
+    assert [path.name for path in target.parent.iterdir()] == ["mine.py"]
