@@ -1,8 +1,8 @@
 """The example cases under ``fixtures/examples``, and what the product makes of them.
 
 ``case.yaml`` names the ``source``, its ``framework``, the ``targets``, and what a person would add on the command line
-(``world_size``, ``set``, ``positional``, ``model``, ``fields``). Each target has a folder ``out-<target>`` with the files that are
-written, ``ledger.json`` and ``findings.json``.
+(``world_size``, ``set``, ``positional``, ``model``, ``fields``). Each target has a folder ``out-<target>`` with the
+files that are written, ``ledger.json`` and ``findings.json``.
 """
 
 from __future__ import annotations

@@ -86,7 +86,9 @@ class State:
     def lack(self, address: str, expression: str, reason: str, supply: str) -> None:
         """A value that the files leave open; whoever asks for it is told what supplies it."""
         stated = self.native.given.get(address)
-        written, place = (stated.written, stated.place) if stated is not None else (address, None)
+        # What is derived has no name of its own; a reader knows it by what it waits for.
+        name = expression if address.startswith("@") else address
+        written, place = (stated.written, stated.place) if stated is not None else (name, None)
         self.native.given[address] = Given(address, Missing(expression, reason, supply), written, place)
         self.native.values.pop(address, None)
         self.native.derived.pop(address, None)

@@ -297,7 +297,8 @@ _AVERAGE = "hf.average_tokens_across_devices"
 
 def _read_loss(native: NativeView) -> Mapping[str, Any]:
     # trainer.py:2347: the sum over the step's tokens on all ranks; the engine alone averages means of micro batches.
-    if native(_AVERAGE):
+    wanted = native(_AVERAGE) if native.has(_AVERAGE) else native(at.TRAINER) == "transformers"
+    if wanted:
         return {"loss.normalization": "global_tokens"}
     return {"loss.normalization": "micro_batch_mean"}
 
