@@ -137,6 +137,6 @@ def _deliver(done: Conversion, parsed: argparse.Namespace) -> None:
     if target.is_dir() or parsed.output.endswith("/") or not (target.suffix or target.exists()):
         write_files({target / name: text for name, text in rendered.files.items()}, force=parsed.force)
     else:
-        modules = {name: text for name, text in rendered.files.items() if name.endswith(".py") and name != rendered.main}
-        beside = {target.parent / name: text for name, text in modules.items()}
+        modules = [name for name in rendered.files if name.endswith(".py") and name != rendered.main]
+        beside = {target.parent / name: rendered.files[name] for name in modules}
         write_files({target: rendered.files[rendered.main], **beside}, force=parsed.force)
