@@ -25,48 +25,54 @@ from translator.schedules import curve_of
 
 pytestmark = pytest.mark.oracle
 EXAMPLES = Path(__file__).parents[2] / "fixtures" / "examples"
-SOURCES = sorted(
-    path
-    for path in EXAMPLES.glob("*/*")
-    if path.is_file() and path.suffix in (".sh", ".toml") and not path.name.startswith("ds_")
-)
+SOURCES = [
+    (path.parent / stated["source"], stated)
+    for path in sorted(EXAMPLES.glob("*/case.yaml"))
+    for stated in [yaml.safe_load(path.read_text(encoding="utf-8"))]
+    if not stated["framework"].startswith("deepspeed")
+]
 STEPS = 3000
 WORLD_SIZES = (8, 64, 256, 512, 1024, 2048)
 ADAM = {"adamw": "adamw", "adam": "adam"}
 
 
-def reading_of(path: Path) -> Reading:
-    """The source, at the first number of ranks that fits where it names none."""
-    reading = api.read(str(path))
-    if reading.flat["parallel.world_size"] is not None:
-        return reading
-    for world_size in WORLD_SIZES:
-        found = api.read(str(path), options=ReadOptions(world_size=world_size))
-        if not any(finding.level is Level.ERROR for finding in found.findings):
+def reading_of(path: Path, stated: dict[str, Any]) -> Reading:
+    """The source as its case reads it, at the first number of ranks that fits where it names none."""
+    stated_size = stated.get("world_size")
+    for world_size in (stated_size, *WORLD_SIZES):
+        options = ReadOptions(
+            variables=stated.get("set", {}),
+            positional=tuple(stated.get("positional", ())),
+            world_size=world_size,
+            overrides=stated.get("fields", {}),
+        )
+        found = api.read(str(path), framework=stated["framework"], options=options)
+        refused = any(finding.level is Level.ERROR for finding in found.findings)
+        if found.flat["parallel.world_size"] is not None and (stated_size or not refused):
             return found
     raise AssertionError(f"{path} fits no number of ranks")
 
 
-def cases() -> Iterator[tuple[Path, bool]]:
+def cases() -> Iterator[tuple[Path, dict[str, Any], bool]]:
     """Every example; those with a pipeline also by their nearest layout."""
-    for path in SOURCES:
-        yield path, False
-        flat = reading_of(path).flat
+    for path, stated in SOURCES:
+        yield path, stated, False
+        flat = reading_of(path, stated).flat
         if (flat["parallel.pipeline.degree"] or 1) > 1 or flat["parallel.data.sharding"] == "full":
-            yield path, True
+            yield path, stated, True
 
 
 CASES = list(cases())
 
 
-def named(case: tuple[Path, bool]) -> str:
-    return case[0].parent.name + ("-nearest" if case[1] else "")
+def named(case: tuple[Path, dict[str, Any], bool]) -> str:
+    return case[0].parent.name + ("-nearest" if case[2] else "")
 
 
 @pytest.fixture(params=CASES, ids=named)
 def done(request: pytest.FixtureRequest) -> Conversion:
-    path, nearest = request.param
-    return api.convert(reading_of(path), "deepspeed@0.19.2", nearest=nearest)
+    path, stated, nearest = request.param
+    return api.convert(reading_of(path, stated), "deepspeed@0.19.2", nearest=nearest)
 
 
 def keys(conversion: Conversion) -> dict[str, Any]:
@@ -82,7 +88,7 @@ def trainer(conversion: Conversion) -> dict[str, Any]:
 
 def test_there_are_enough_sources() -> None:
     assert len(SOURCES) >= 12
-    assert any(nearest for _, nearest in CASES)
+    assert any(nearest for *_, nearest in CASES)
 
 
 def test_deepspeed_resolves_it_as_meant(deepspeed: OracleServer, done: Conversion) -> None:
