@@ -29,6 +29,31 @@ MODEL_ARGS:
 SPEC = b"model: {layers: 4, hidden: 64}\nparallel: {tensor: 2}\nbatch: {seq_len: 128}\n"
 
 
+DEEPSPEED = b"""{
+  "train_micro_batch_size_per_gpu": 2,
+  "gradient_accumulation_steps": 4,
+  "bf16": {"enabled": true},
+  "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8},
+  "optimizer": {"type": "AdamW", "params": {"lr": 3e-4, "betas": [0.9, 0.95]}},
+  "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 10}},
+  "gradient_clipping": 1.0
+}
+"""
+PYTHON = b"""from torchtitan.components.optimizer import OptimizersContainer
+from torchtitan.config import ParallelismConfig, TrainingConfig
+from torchtitan.models.llama3 import model_registry
+from torchtitan.trainer import Trainer
+
+
+def llama3_8b() -> Trainer.Config:
+    return Trainer.Config(
+        model_spec=model_registry("8B"),
+        training=TrainingConfig(local_batch_size=2, seq_len=4096, steps=100),
+        parallelism=ParallelismConfig(tensor_parallel_degree=2),
+    )
+"""
+
+
 @pytest.fixture
 def bad(ttx: Ttx, tmp_path: Path) -> Callable[..., list[Result]]:
     """Every command that reads, on one source: nothing but findings or one line, in time, and no file left."""
@@ -114,7 +139,15 @@ def test_one_framework_read_as_another(bad: Bad, toml: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "data"), [("t.sh", SHELL), ("t.toml", TOML.encode()), ("t.yaml", YAML), ("s.yaml", SPEC)]
+    ("name", "data"),
+    [
+        ("t.sh", SHELL),
+        ("t.toml", TOML.encode()),
+        ("t.yaml", YAML),
+        ("s.yaml", SPEC),
+        ("ds.json", DEEPSPEED),
+        ("t.py", PYTHON),
+    ],
 )
 def test_cut_anywhere(bad: Bad, tmp_path: Path, name: str, data: bytes) -> None:
     for end in range(1, len(data), max(1, len(data) // 40)):
@@ -201,6 +234,11 @@ def nested(left: str, right: str, count: int = 10_000) -> str:
         ("t.yaml", "MODEL_ARGS:\n  --num-layers: " + nested("[", "]") + "\n"),
         ("t.yaml", "MODEL_ARGS:\n  --num-layers: " + nested("{a: ", "}") + "\n"),
         ("s.yaml", "model: " + nested("[", "]") + "\n"),
+        ("ds.json", '{"train_batch_size": 8, "zero_optimization": ' + nested("[", "]") + "}"),
+        ("ds.json", '{"train_batch_size": 8, "zero_optimization": ' + nested('{"a":', "}") + "}"),
+        ("t.py", "from torchtitan.trainer import Trainer\nx = " + nested("(", ")")),
+        ("t.py", "from torchtitan.trainer import Trainer\nx = " + "-" * 10_000 + "1"),
+        ("t.py", "from torchtitan.trainer import Trainer\nx = " + "1+" * 10_000 + "1"),
         ("s.yaml", "\n".join(" " * n + "model:" for n in range(1000)) + "\n"),
     ],
 )
@@ -259,6 +297,8 @@ def test_too_large(bad: Bad, tmp_path: Path) -> None:
         ("t.toml", "[model]\n[training]\n[parallelism]\n[job]\n", "k{n} = {n}\n"),
         ("t.yaml", "MODEL_ARGS:\n  --num-layers: 2\n", "  --k{n}: {n}\n"),
         ("s.yaml", "model: {layers: 2}\nextras:\n  megatron:\n", "    k{n}: {n}\n"),
+        ("ds.json", '{"train_batch_size": 8, "zero_optimization": {"stage": 2},\n', '"k{n}": {n},\n'),
+        ("t.py", "from torchtitan.trainer import Trainer\n", "x{n} = Trainer.Config({n})\n"),
     ],
 )
 def test_as_large_as_is_read(ttx: Ttx, tmp_path: Path, name: str, head: str, line: str) -> None:
@@ -361,6 +401,28 @@ def test_hostile_words(bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert not (tmp_path / "hacked").exists()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"train_batch_size": 1e400, "zero_optimization": {"stage": -1}}',
+        '{"train_batch_size": NaN, "zero_optimization": {"stage": Infinity}}',
+        '{"train_batch_size": 99999999999999999999999999, "zero_optimization": {"stage": 2}}',
+        '{"train_batch_size": 8, "train_batch_size": 9, "zero_optimization": []}',
+        '{"train_batch_size": {}, "zero_optimization": "two", "bf16": 1, "fp16": [], "optimizer": 5}',
+        '{"train_batch_size": 0, "train_micro_batch_size_per_gpu": 0, "gradient_accumulation_steps": 0}',
+        '{"train_batch_size": 8, "zero_optimization": {"stage": 2},}',
+        '[{"train_batch_size": 8, "zero_optimization": {"stage": 2}}]',
+        '{"train_batch_size": "\\u001b[31m", "zero_optimization": {"\\u001b[31m": "\\ud800"}, "\\n": 1}',
+    ],
+)
+def test_broken_json(bad: Bad, tmp_path: Path, text: str) -> None:
+    (tmp_path / "ds_config.json").write_text(text)
+    bad(tmp_path / "ds_config.json")
+    bad(tmp_path / "ds_config.json", "--from", "deepspeed", "--world-size", "8")
+    (tmp_path / "t.toml").write_text(TOML)
+    bad(tmp_path / "ds_config.json", "--from", "deepspeed", "--model", str(tmp_path / "t.toml"))
+
+
 @pytest.mark.parametrize("word", HOSTILE)
 def test_hostile_file_names(bad: Bad, ttx: Ttx, tmp_path: Path, word: str) -> None:
     path = tmp_path / f"{word.replace('/', '')}.sh"
@@ -458,6 +520,8 @@ def every_example() -> Iterator[tuple[str, bytes]]:
     yield "t.toml", TOML.encode()
     yield "t.yaml", YAML
     yield "s.yaml", SPEC
+    yield "ds.json", DEEPSPEED
+    yield "t.py", PYTHON
     for name in ("deepseek-v3-megatron/train.sh", "llama3-405b-torchtitan/train.toml"):
         if (EXAMPLES / name).is_file():
             yield Path(name).name, (EXAMPLES / name).read_bytes()
