@@ -156,6 +156,18 @@ def test_a_configuration_of_torchtitans_own_is_known(module: str) -> None:
     assert (place.file, place.line) == ("go.sh", 1)
 
 
+@pytest.mark.parametrize("path", ["llama3.py", "llama3/config_registry.py"])
+def test_a_module_behind_a_name_of_torchtitans_own_is_never_read(path: str) -> None:
+    line = "torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config "
+    reading = read(f"{line}llama3_8b\n", siblings={path: PYTHON})
+    assert value(reading, "training.steps") != 100
+    found = [finding for finding in reading.findings if finding.code == "S198"]
+    assert [(finding.level.value, path in finding.message) for finding in found] == [("warning", True)]
+    with pytest.raises(SourceError, match=r"has no function big; .* is never read"):
+        read(f"{line}big\n", siblings={path: PYTHON})
+    assert "S198" not in {finding.code for finding in read(f"{line}llama3_8b\n", siblings={}).findings}
+
+
 def test_the_source_of_torchtitan_beside_the_script_comes_before_what_is_known_of_it() -> None:
     line = "torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config small"
     reading = read(line, siblings={"torchtitan/models/llama3/config_registry.py": PYTHON})

@@ -337,4 +337,68 @@ CODES: dict[str, tuple[str, str]] = {
         "and quantised experts need a dispatcher that pads (components/quantization/utils.py:60).\n"
         'Way out: moe_comm_backend="standard".',
     ),
+    "S185": (
+        "option without effect",
+        "torchtitan reads the option nowhere in this configuration. Of context_parallel_rotate_method, training knows nothing "
+        "at 0.2.2 (components/validate.py:213); a section of `quantize` counts only with its converter; a converter of experts "
+        "converts the modules in its fqns, and none without (components/quantization/float8.py:222, mx.py:152 at 0.2.2).\n"
+        'Example: `[quantize.linear.float8]` without `converters = ["quantize.linear.float8"]`. Way out: the message says it.',
+    ),
+    "S186": (
+        "clipping to nothing",
+        "Gradients are always clipped: no value of max_norm turns it off, and 0 scales them to nothing "
+        "(distributed/utils.py:475 at 0.2.2, :675 at 0.3.0). A translation takes it as no clipping, as other frameworks do.\n"
+        "Example: `max_norm = 0`. Way out: a bound that is never reached, such as 1e9.",
+    ),
+    "S192": (
+        "float8 is not gathered over tensor ranks",
+        'Tensor parallelism of 0.2.2 asks whether "float8" is among the converters, a name that this version does not take: '
+        "activations are always gathered in the compute format (models/llama3/infra/parallelize.py:77 at 0.2.2). The numbers are "
+        "right, the speed is not.\n"
+        'Example: `converters = ["quantize.linear.float8"]` at tensor 8. Way out: 0.3.0, or recipe_name = "rowwise".',
+    ),
+    "S193": (
+        "micro batches that the pipeline schedule does not take",
+        "1F1B and DualPipeV need a micro batch for every stage, interleaved schedules whole rounds over the pipeline ranks "
+        "(torch/distributed/pipelining/schedules.py:1020, :3439, :2937, :3048 at 2.13). Other schedules take fewer and leave "
+        f"stages idle, with a warning in the log ({_PIPELINE}:199 at 0.2.2).\n"
+        "Example: local_batch_size 2 at pipeline 4. Way out: a larger local batch.",
+    ),
+    "S194": (
+        "converter that converts something else",
+        "Lists of a converter are matched as parts of names. MXFP8 and NVFP4 convert everything, lm_head as well, where they "
+        "list nothing; a name of an older version matches nothing (components/quantization/mx.py:83, utils.py:28 at 0.3.0).\n"
+        'Example: `filter_fqns=["output"]`, which leaves lm_head in float8. Way out: the names of 0.3.0.',
+    ),
+    "S195": (
+        "last checkpoint without optimizer",
+        "The last checkpoint of a run holds the model only by default (components/checkpoint.py:787 at 0.2.2, "
+        "components/checkpointer/base.py at 0.3.0); 0.1.0 saved everything. To train on needs the one before.\n"
+        "Way out: checkpoint.last_save_model_only = false, or true if it is meant.",
+    ),
+    "S196": (
+        "unknown load balancer",
+        "Context parallelism deals out a sequence by headtail, ptrr, or as it comes (distributed/context_parallel.py:208, "
+        "config/job_config.py:440 at 0.2.2).\n"
+        'Example: `context_parallel_load_balancer = ""`. Way out: leave it out.',
+    ),
+    "S197": (
+        "experts do not divide over the ranks",
+        "Every expert rank holds equally many experts. No check says so; the first step fails "
+        "(distributed/expert_parallel.py:124 at 0.2.2, models/common/token_dispatcher.py:262 at 0.3.0).\n"
+        "Example: 6 experts at expert degree 4. Way out: a degree that divides.",
+    ),
+    "S198": (
+        "module behind a name of torchtitan's own",
+        "`--module` looks among torchtitan's own models and experiments first: a file of that name beside the launch is never "
+        "read. What an own module fails to import is not shown either, only that the module cannot be imported "
+        f"({_MANAGER}:103-141 at 0.3.0).\n"
+        "Example: `--module llama3` with an own llama3.py. Way out: another name, such as my_llama3.py.",
+    ),
+    "S199": (
+        "debugging option that does not run so",
+        "Batch-invariant mode is not for training, and the check of SPMD types runs without pipeline parallelism and without "
+        "selective recomputation of flex attention (trainer.py:119, :143, :153 at 0.3.0).\n"
+        "Way out: turn the option off.",
+    ),
 }

@@ -18,6 +18,7 @@ from translator.findings import Finding, Level
 from translator.native import ENVIRONMENT, GPUS_PER_NODE, NODES, WORLD_SIZE, Given, Missing
 
 if TYPE_CHECKING:
+    from translator.findings import Place
     from translator.shell import Launch, ScriptReading, Word
 
 Read = Callable[[str], str | None]
@@ -198,6 +199,8 @@ def find_module(line: LaunchLine, read_sibling: Read | None) -> tuple[str, str] 
         raise SourceError(f"the launch has no {missing}, which torchtitan demands", place=place)
     short = line.module in BUILT_IN
     own = short or line.module.startswith("torchtitan.")
+    if short:
+        _shadowed(line, read_sibling, place)
     base = f"torchtitan/models/{line.module}" if short else line.module.replace(".", "/")
     candidates = [f"{base}/config_registry.py", f"{base}.py", f"{base}/__init__.py"][: 1 if short else 3]
     for path in candidates:
@@ -209,6 +212,18 @@ def find_module(line: LaunchLine, read_sibling: Read | None) -> tuple[str, str] 
         return None
     message = f"the module {line.module} is not beside the script"
     raise SourceError(message, place=place, fix=f"put {candidates[1]} there")
+
+
+def _shadowed(line: LaunchLine, read_sibling: Read | None, place: Place | None) -> None:
+    """A module of one's own that torchtitan never looks at (``config/manager.py:103`` at 0.3.0)."""
+    if read_sibling is None:
+        return
+    for path in (f"{line.module}.py", f"{line.module}/config_registry.py"):
+        if read_sibling(path) is not None:
+            message = f"--module {line.module} is torchtitan's own; {path} beside the script is never read"
+            fix = f"rename it, as my_{line.module}"
+            line.findings.append(Finding("S198", Level.WARNING, message, fix, place, "--module"))
+            return
 
 
 def _nearer(path: str) -> list[str]:

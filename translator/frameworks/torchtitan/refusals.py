@@ -1,9 +1,13 @@
-"""Configurations that torchtitan itself refuses, or runs in a way that nobody means; one function per topic."""
+"""Configurations that torchtitan itself refuses; one function per topic.
+
+What it takes and runs in a way that nobody means is in `traps`.
+"""
 
 from __future__ import annotations
 
 from translator.findings import Level
 from translator.frameworks.torchtitan import addresses as at
+from translator.frameworks.torchtitan import traps
 from translator.frameworks.torchtitan.state import State
 from translator.native import WORLD_SIZE
 
@@ -23,6 +27,11 @@ _DEGREES = (
     "expert_parallel_degree",
     "expert_tensor_parallel_degree",
 )
+# Lines of torch 2.13 (torch/distributed/pipelining/schedules.py) that want whole rounds, or all stages filled.
+_ROUNDS = {"interleaved1f1b": 2937, "interleavedzerobubble": 3048}
+_FILLED = {"1f1b": 1020, "dualpipev": 3439}
+_BALANCERS = ("headtail", "ptrr")
+_BALANCER_030 = "distributed/context_parallel/api.py:261"
 
 
 def check(state: State) -> None:
@@ -37,8 +46,13 @@ def check(state: State) -> None:
         _quantization,
         _training,
         check_heads,
+        check_micro_batches,
+        check_context,
+        check_expert_split,
+        _checkpoint,
     ):
         topic(state)
+    traps.check(state)
 
 
 def check_degrees(state: State) -> None:
@@ -191,10 +205,6 @@ def _training(state: State) -> None:
         "checkpoint.enable" if state.new else "checkpoint.enable_checkpoint"
     ):
         state.say("S170", "a single checkpoint cannot be kept", "checkpoint.keep_latest_k", "2, or 0 for all")
-    warmup, total = state.number("lr_scheduler.warmup_steps"), state.number(at.TOTAL_STEPS)
-    if warmup > total:
-        message = f"the warm-up of {warmup} steps is cut to all {total}"
-        state.say("S178", message, "lr_scheduler.warmup_steps", level=Level.WARNING)
 
 
 def check_heads(state: State) -> None:
@@ -206,3 +216,64 @@ def check_heads(state: State) -> None:
             message = f"{count} {what} do not divide over {tensor} tensor ranks"
             state.say("S180", message, f"{_P}tensor_parallel_degree")
             return
+
+
+def check_micro_batches(state: State) -> None:
+    """Micro batches that the schedule cannot run, or that leave stages idle (torch 2.13)."""
+    stages, count = state.number(at.STAGES), state.number(at.PIPELINE_MICRO_BATCHES)
+    ranks = state.number(f"{_P}pipeline_parallel_degree", 1)
+    if stages < 2 or count < 1 or ranks < 2 or any(finding.code == "S156" for finding in state.native.findings):
+        return
+    name = state.text(f"{_P}pipeline_parallel_schedule").lower()
+    option = f"{_P}pipeline_parallel_schedule"
+    rounds = max(1, count // ranks)
+    if name in _ROUNDS and count % rounds:
+        message = f"{count} micro batches are no multiple of the {rounds} rounds over {ranks} ranks"
+        fix = f"a multiple of {ranks} micro batches"
+        state.say("S193", f"{message} (torch/distributed/pipelining/schedules.py:{_ROUNDS[name]})", option, fix)
+    elif count < stages and name in _FILLED:
+        message = f"too few micro batches for this schedule: {count} for {stages} stages"
+        fix = f"local_batch_size of {stages} micro batches or more, or GPipe"
+        source = f"torch/distributed/pipelining/schedules.py:{_FILLED[name]}"
+        # What the torch of 0.1.0's time did is not known here.
+        state.say("S193", f"{message} ({source})", option, fix, Level.ERROR if state.new else Level.WARNING)
+    elif count < stages:
+        message = f"stages stand idle, with few micro batches: {count} for {stages} stages"
+        fix = "a larger local_batch_size"
+        state.say("S193", message, f"{_T}local_batch_size", fix, Level.WARNING)
+
+
+def check_context(state: State) -> None:
+    """Load balancers of context parallelism that are none."""
+    option = f"{_P}context_parallel_load_balancer"
+    kind = state.get(option)
+    if not isinstance(kind, str) or kind in _BALANCERS:
+        return
+    if not kind or state.number(f"{_P}context_parallel_degree", 1) > 1:
+        source = "distributed/context_parallel.py:208" if state.native.version != "0.3.0" else _BALANCER_030
+        message = f"there is no load balancer {kind!r} ({source})"
+        state.say("S196", message, option, f"one of {', '.join(_BALANCERS)}, or none at all (null)")
+
+
+def check_expert_split(state: State) -> None:
+    """Experts that do not divide over the expert ranks."""
+    expert, experts = state.number(f"{_P}expert_parallel_degree", 1), state.number(f"{at.MODEL}moe.experts")
+    if expert > 1 and experts > 0 and experts % expert:
+        source = (
+            "models/common/token_dispatcher.py:262"
+            if state.native.version == "0.3.0"
+            else "distributed/expert_parallel.py:124"
+        )
+        message = f"{experts} experts do not divide over {expert} ranks, and the first step fails ({source})"
+        state.say("S197", message, f"{_P}expert_parallel_degree")
+
+
+def _checkpoint(state: State) -> None:
+    if not state.new or not state.get("checkpoint.enable"):
+        return
+    if state.get("checkpoint.initial_load_in_hf") and not state.get("checkpoint.initial_load_model_only"):
+        message = "Hugging Face weights hold the model only (components/checkpoint.py:586)"
+        state.say("S190", message, "checkpoint.initial_load_in_hf")
+    if state.get("checkpoint.last_save_in_hf") and not state.get("checkpoint.last_save_model_only"):
+        message = "Hugging Face weights hold the model only (components/checkpoint.py:801)"
+        state.say("S190", message, "checkpoint.last_save_in_hf")

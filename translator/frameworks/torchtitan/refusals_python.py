@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from translator.frameworks.torchtitan import addresses as at
-from translator.frameworks.torchtitan import groups, model_names, refusals
+from translator.frameworks.torchtitan import groups, model_names, refusals, traps
 from translator.frameworks.torchtitan.state import State
 
 _P = "parallelism."
@@ -32,8 +32,13 @@ def check(state: State) -> None:
         _optimizer,
         _checkpoint,
         refusals.check_heads,
+        refusals.check_micro_batches,
+        refusals.check_context,
+        refusals.check_expert_split,
+        _debugging,
     ):
         topic(state)
+    traps.check_python(state)
 
 
 def _experts(state: State) -> None:
@@ -137,6 +142,20 @@ def _optimizer(state: State) -> None:
         state.say("S188", message, "optimizer.param_groups")
 
 
+def _debugging(state: State) -> None:
+    if state.get("debug.batch_invariant"):
+        state.say("S199", "batch-invariant mode is not for training (trainer.py:119)", "debug.batch_invariant")
+    checked, typed = "debug.spmd_typechecking", state.text(f"{_P}spmd_backend") == "spmd_types"
+    if not state.get(checked) or not typed:
+        return
+    if state.number(f"{_P}pipeline_parallel_degree", 1) > 1:
+        state.say("S199", "SPMD types are not checked under pipeline parallelism (trainer.py:143)", checked)
+    flexible = state.text(f"{at.MODEL}attention_kernel") in {"flex", "flex_flash"}
+    if state.text("activation_checkpoint") == "SelectiveAC" and flexible:
+        message = "SPMD types are not checked with selective recomputation of flex attention (trainer.py:153)"
+        state.say("S199", message, checked, "activation_checkpoint=None")
+
+
 def _checkpoint(state: State) -> None:
     if state.get("checkpoint.keep_latest_k") == 1:
         state.say("S170", "a single checkpoint cannot be kept", "checkpoint.keep_latest_k", "2, or 0 for all")
@@ -151,3 +170,9 @@ def _checkpoint(state: State) -> None:
     if state.get("checkpoint.last_save_in_hf") and not state.get("checkpoint.last_save_model_only"):
         message = "Hugging Face weights hold the model only (components/checkpointer/base.py:306)"
         state.say("S190", message, "checkpoint.last_save_in_hf")
+    if state.number("checkpoint.interval", 1) < 1:
+        message = "a checkpoint is saved every step at the most (components/checkpointer/base.py:278)"
+        state.say("S190", message, "checkpoint.interval")
+    if "model" in state.names("checkpoint.exclude_from_loading"):
+        message = "the model cannot be left out of loading (components/checkpointer/base.py:287)"
+        state.say("S190", message, "checkpoint.exclude_from_loading")

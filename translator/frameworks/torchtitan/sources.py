@@ -149,7 +149,13 @@ def _read_module(source: Source, version: str, options: ReadOptions, line: Launc
     _fits(PYTHON, version, line.module)
     if found is None:
         place = line.launch.place if line.launch is not None else None
-        native = shipped.read(line.module, line.function, version, place)
+        try:
+            native = shipped.read(line.module, line.function, version, place)
+        except SourceError as error:
+            shadowed = [finding for finding in line.findings if finding.code == "S198"]
+            if not shadowed:
+                raise
+            raise SourceError(f"{error.message}; {shadowed[0].message}", place=place, fix=shadowed[0].fix) from error
         _override(native, line.words, version)
         return native
     name, text = found
