@@ -200,3 +200,59 @@ def test_a_pipe_is_written_to(script: Path, tmp_path: Path) -> None:
 def test_names_that_a_result_would_give_twice_or_outside(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         write_files({tmp_path: "text"}, force=True)
+
+
+REGISTRY = """\
+# keep me
+from torchtitan.models.qwen3 import model_registry
+from torchtitan.trainer import Trainer
+
+
+def other() -> Trainer.Config:
+\treturn Trainer.Config(model_spec = model_registry('0.6B'))
+"""
+
+
+def test_a_configuration_is_added_to_a_registry(ttx: Ttx, toml: Path, tmp_path: Path) -> None:
+    registry = tmp_path / "config_registry.py"
+    registry.write_text(REGISTRY)
+    done = ttx("convert", toml, "--to", "torchtitan", "--into", f"{registry}:mine", "--world-size", 8)
+    assert done.code in {0, 1}, done.err
+    assert f"added mine to {registry}" in done.err
+    assert not done.out
+    text = registry.read_text()
+    assert text.startswith(REGISTRY.splitlines()[0])
+    assert all(line in text for line in REGISTRY.splitlines())
+    assert ttx("parse", f"{registry}:mine", "--world-size", 8).code == 0
+    assert {path.name for path in tmp_path.iterdir() if path.suffix in {".py", ".sh"}} <= {registry.name, "train.sh"}
+    again = ttx("convert", toml, "--to", "torchtitan", "--into", f"{registry}:mine", "--world-size", 8)
+    assert again.code == 2
+    assert "there is a mine already" in again.err
+    assert registry.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("target", "into", "said"),
+    [
+        ("megatron", "reg.py", "has no file that holds several configurations"),
+        ("spec", "reg.py", "has no file that holds several configurations"),
+        ("torchtitan@0.2.2", "reg.py", "is no Python function"),
+        ("torchtitan", "reg.py:1x", "is no name of a function"),
+        ("torchtitan", "reg.py:class", "is no name of a function"),
+        ("torchtitan", "gone.py", "cannot read"),
+        ("torchtitan", "bad.py", "bad.py: "),
+        ("torchtitan", "latin.py", "not UTF-8"),
+    ],
+)
+def test_what_cannot_be_added_is_said_and_nothing_is_written(
+    ttx: Ttx, toml: Path, tmp_path: Path, target: str, into: str, said: str
+) -> None:
+    (tmp_path / "reg.py").write_text(REGISTRY)
+    (tmp_path / "bad.py").write_text("def f(:\n")
+    (tmp_path / "latin.py").write_bytes(b"# \xe9\n")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    done = ttx("convert", toml, "--to", target, "--into", str(tmp_path / into), "--world-size", 8)
+    assert (done.code, said in done.err) == (2, True), done.err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    both = ttx("convert", toml, "--to", "torchtitan", "--into", tmp_path / "reg.py", "-o", tmp_path / "x.py")
+    assert (both.code, "exclude each other" in both.err) == (2, True)

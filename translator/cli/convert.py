@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from translator.cli.common import Subparsers, add_source_options, print_json, read_options
+from translator.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
     from translator.conversion import Conversion
@@ -27,6 +28,7 @@ examples:
   ttx convert train.sh --to torchtitan --set NNODES=4 --args "70b --fp8"
   ttx convert train.toml --to megatron batch.global_batch=1024 -o train.sh
   ttx convert train.sh --to torchtitan@0.3.0 -o out/
+  ttx convert llama3_70b.toml --to torchtitan@0.3.0 --into config_registry.py:my_70b
   ttx convert config_registry.py:llama3_8b --to megatron -o train.sh
   ttx convert train.sh --to spec > spec.yaml
   ttx convert old.sh --from megatron@0.12.0 --to megatron@0.19.0 --ledger all
@@ -61,6 +63,11 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="PATH",
         help="a file (a name with a suffix) for the configuration, or a folder for all files of the result",
+    )
+    group.add_argument(
+        "--into",
+        metavar="FILE.py[:NAME]",
+        help="add the configuration, called NAME, to an existing Python registry and leave the rest as it is",
     )
     group.add_argument(
         "--nearest",
@@ -107,7 +114,20 @@ def target_of(parsed: argparse.Namespace) -> str:
     target: str = parsed.to
     if "@" in target or target in SPECS:
         return target
-    return with_version(target, parsed.output, target_versions())
+    into = _registry(parsed.into)[0] if parsed.into is not None else None
+    return with_version(target, parsed.output or into, target_versions())
+
+
+def _registry(into: str) -> tuple[str, str]:
+    """The file and the name of ``--into``. Raises UsageError for a name that is none."""
+    path, colon, name = into.rpartition(":")
+    if not colon or "/" in name or "\\" in name:
+        return into, ""
+    from keyword import iskeyword
+
+    if not path or not name.isidentifier() or iskeyword(name):
+        raise UsageError(f"--into {into}: {name!r} is no name of a function")
+    return path, name
 
 
 def finish(done: Conversion, parsed: argparse.Namespace) -> int:
@@ -121,12 +141,17 @@ def finish(done: Conversion, parsed: argparse.Namespace) -> int:
     else:
         from translator.cli.summary import tell
 
-        tell(done, ledger=parsed.ledger, refused=refused, to_folder=parsed.output is not None)
+        tell(
+            done, ledger=parsed.ledger, refused=refused, to_folder=parsed.output is not None or parsed.into is not None
+        )
     return 1 if done.alters_training and parsed.on_loss != "ignore" else 0
 
 
 def _deliver(done: Conversion, parsed: argparse.Namespace) -> None:
     rendered = done.rendered
+    if parsed.into is not None:
+        _insert(done, parsed)
+        return
     if parsed.output is None:
         if parsed.format == "text":
             sys.stdout.write(rendered.files[rendered.main])
@@ -140,3 +165,30 @@ def _deliver(done: Conversion, parsed: argparse.Namespace) -> None:
         modules = [name for name in rendered.files if name.endswith(".py") and name != rendered.main]
         beside = {target.parent / name: rendered.files[name] for name in modules}
         write_files({target: rendered.files[rendered.main], **beside}, force=parsed.force)
+
+
+def _insert(done: Conversion, parsed: argparse.Namespace) -> None:
+    """Add the result to a file that is there. Raises UsageError and SourceError, and then writes nothing."""
+    from translator.cli.files import write_files
+    from translator.frameworks import get
+
+    name, wanted = _registry(parsed.into)
+    if parsed.output is not None:
+        raise UsageError("-o and --into exclude each other")
+    insert = getattr(get(done.target), "insert", None) if done.target != "spec" else None
+    if insert is None:
+        raise UsageError(f"--into: {done.target} has no file that holds several configurations", fix="-o PATH")
+    path = Path(name)
+    try:
+        existing = path.read_bytes().decode("utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise UsageError(f"cannot read {name}: {reason}", fix="-o writes a new file") from None
+    try:
+        text, function = insert(existing, done.rendered, wanted)
+    except SourceError as error:
+        raise SourceError(
+            f"{name}: {error.message}", fix=f"--into {name}:NAME" if not error.fix else error.fix
+        ) from None
+    write_files({path: text}, force=True)
+    print(f"added {function} to {name}", file=sys.stderr)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from translator.catalogue import load
+from translator.errors import UsageError
 from translator.frameworks.base import RenderContext, Rendered
 from translator.frameworks.torchtitan import sources, syntax_toml
 from translator.mapping.table import Table
@@ -101,6 +102,18 @@ class Torchtitan:
     def render(self, sink: Sink, version: str, context: RenderContext) -> Rendered:
         """A TOML file or a Python module, a launch script, and the model's module where it is no named flavor."""
         return dialect(version).render(sink, version, context)
+
+    def insert(self, existing: str, rendered: Rendered, name: str = "") -> tuple[str, str]:
+        """The text of a registry with a rendered configuration added, and the name of its function there.
+
+        Raises SourceError when the text is no Python or has that name already, UsageError for what is no function.
+        """
+        from translator.frameworks.torchtitan.insert_python import function_name, insert_into
+
+        if not rendered.main.endswith(".py"):
+            python = self.output_suffixes[".py"]
+            raise UsageError("the result is no Python function", fix=f"--to {self.name}@{python}")
+        return insert_into(existing, rendered, name), name or function_name(rendered)
 
 
 FRAMEWORK = Torchtitan()

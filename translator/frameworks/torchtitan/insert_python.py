@@ -28,14 +28,18 @@ class _Outline:
     head_end: int = 0
 
 
-def insert_into(existing_text: str, rendered: Rendered) -> str:
+def insert_into(existing_text: str, rendered: Rendered, name: str = "") -> str:
     """The text of a registry with the rendered function, its helpers and the imports that it lacks.
 
-    A name that the file uses for something else is imported under another one, and helpers are renamed where theirs is
-    taken. Raises SourceError when the file is no Python, or has a function of that name already.
+    The function is called ``name``, or as rendered. A name that the file uses for something else is imported under
+    another one, and helpers are renamed where theirs is taken. Raises SourceError when the file is no Python, or has a
+    function of that name already.
     """
-    name = rendered.main.removesuffix(".py").rpartition("/")[2]
+    own = function_name(rendered)
     new = rendered.files[rendered.main]
+    if name and name != own:
+        new = _renamed(new, {own: name})
+    name = name or own
     here, there = _outline(existing_text, "the file"), _outline(new, "the configuration")
     taken = here.definitions | set(here.imports)
     if name in taken:
@@ -55,6 +59,11 @@ def insert_into(existing_text: str, rendered: Rendered) -> str:
             renamed[helper] = _free(f"{helper}_{name}", taken)
     body = "\n\n\n".join(_renamed(text, renamed) for text in _functions(new, there))
     return _joined(existing_text, here, import_lines(lacking), body)
+
+
+def function_name(rendered: Rendered) -> str:
+    """The name of the configuration function, which is that of its module."""
+    return rendered.main.removesuffix(".py").rpartition("/")[2]
 
 
 def _tail(module: str) -> str:
