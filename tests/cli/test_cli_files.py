@@ -60,8 +60,9 @@ def test_modules_stand_beside_a_file(ttx: Ttx, custom: Path, tmp_path: Path) -> 
 
 
 def test_a_trailing_slash_is_a_folder(ttx: Ttx, script: Path, tmp_path: Path) -> None:
-    ttx("convert", script, "--to", "torchtitan", "-o", f"{tmp_path}/llama3.1/")
-    assert (tmp_path / "llama3.1" / "train.toml").is_file()
+    for name in ("llama3.toml/", "llama3.1"):  # as a name with a number for a suffix is
+        ttx("convert", script, "--to", "torchtitan", "-o", f"{tmp_path}/{name}")
+        assert (tmp_path / name / "train.toml").is_file()
 
 
 def test_scripts_may_be_run(ttx: Ttx, toml: Path, tmp_path: Path) -> None:
@@ -228,6 +229,7 @@ def test_a_configuration_is_added_to_a_registry(ttx: Ttx, toml: Path, tmp_path: 
     again = ttx("convert", toml, "--to", "torchtitan", "--into", f"{registry}:mine", "--world-size", 8)
     assert again.code == 2
     assert "there is a mine already" in again.err
+    assert f"--into {registry}:NAME" in again.err
     assert registry.read_text() == text
 
 
@@ -256,3 +258,10 @@ def test_what_cannot_be_added_is_said_and_nothing_is_written(
     assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
     both = ttx("convert", toml, "--to", "torchtitan", "--into", tmp_path / "reg.py", "-o", tmp_path / "x.py")
     assert (both.code, "exclude each other" in both.err) == (2, True)
+
+
+def test_a_module_that_torchtitan_would_not_find_is_not_written(ttx: Ttx, toml: Path, tmp_path: Path) -> None:
+    done = ttx("convert", toml, "--to", "torchtitan", "-o", tmp_path / "llama3.py", "--world-size", 8)
+    assert (done.code, "-o my_llama3.py" in done.err) == (2, True), done.err
+    assert not (tmp_path / "llama3.py").exists()
+    assert ttx("convert", toml, "--to", "torchtitan", "-o", tmp_path / "my_llama3.py", "--world-size", 8).code < 2

@@ -159,9 +159,13 @@ def _deliver(done: Conversion, parsed: argparse.Namespace) -> None:
     from translator.cli.files import write_files
 
     target = Path(parsed.output)
-    if target.is_dir() or parsed.output.endswith("/") or not (target.suffix or target.exists()):
+    if target.is_dir() or parsed.output.endswith("/") or not (_is_file_name(target) or target.exists()):
         write_files({target / name: text for name, text in rendered.files.items()}, force=parsed.force)
     else:
+        if rendered.main.endswith(".py"):
+            from translator.frameworks import get
+
+            getattr(get(done.target), "check_file_name", str)(target.name)
         modules = [name for name in rendered.files if name.endswith(".py") and name != rendered.main]
         beside = {target.parent / name: rendered.files[name] for name in modules}
         write_files({target: rendered.files[rendered.main], **beside}, force=parsed.force)
@@ -192,3 +196,8 @@ def _insert(done: Conversion, parsed: argparse.Namespace) -> None:
         ) from None
     write_files({path: text}, force=True)
     print(f"added {function} to {name}", file=sys.stderr)
+
+
+def _is_file_name(path: Path) -> bool:
+    """Whether a name that does not exist yet means a file: it has a suffix, and one that is no number (llama3.1)."""
+    return bool(path.suffix) and not path.suffix[1:].isdigit()

@@ -103,6 +103,15 @@ class Torchtitan:
         """A TOML file or a Python module, a launch script, and the model's module where it is no named flavor."""
         return dialect(version).render(sink, version, context)
 
+    def check_file_name(self, name: str) -> None:
+        """Raises UsageError for a module that ``--module`` would never find (``config/manager.py:103`` at 0.3.0)."""
+        from translator.frameworks.torchtitan.python_names import BUILT_IN
+
+        stem = name.removesuffix(".py")
+        if name.endswith(".py") and stem in BUILT_IN:
+            message = f"torchtitan has a module {stem} of its own, and --module {stem} would never read {name}"
+            raise UsageError(message, fix=f"-o my_{name}")
+
     def insert(self, existing: str, rendered: Rendered, name: str = "") -> tuple[str, str]:
         """The text of a registry with a rendered configuration added, and the name of its function there.
 

@@ -43,7 +43,7 @@ def insert_into(existing_text: str, rendered: Rendered, name: str = "") -> str:
     here, there = _outline(existing_text, "the file"), _outline(new, "the configuration")
     taken = here.definitions | set(here.imports)
     if name in taken:
-        raise SourceError(f"there is a {name} already", fix="choose another name, or remove the old one")
+        raise SourceError(f"there is a {name} already")
     renamed: dict[str, str] = {}
     lacking: dict[str, set[str]] = {}
     for bound, origin in there.imports.items():

@@ -87,7 +87,7 @@ def _without_effect(state: State) -> None:
         stated = [address for address in state.native.given if address.startswith(f"{section}.")]
         if stated and section not in converters:
             message = f"{section} is not among model.converters, so its options have no effect"
-            _warn(state, "S185", message, stated[0], f"add {section} to model.converters")
+            state.say("S185", message, stated[0], f"add {section} to model.converters", Level.NOTE)
         if section in _BY_LIST and section in converters and not state.get(f"{section}.fqns"):
             source = "float8.py:222" if section.endswith("float8") else "mx.py:152"
             message = f"{section} converts what its fqns name, and they name nothing (components/quantization/{source})"
