@@ -218,3 +218,17 @@ def test_any_text_survives_the_file(one: str, two: str, environment: dict[str, s
 def test_text_that_yaml_could_mistake(text: str) -> None:
     back = read_spec([Source("s.yaml", to_yaml(Reading("x", "1", {"data.split": text}, {})))], {})
     assert back.flat["data.split"] == text
+
+
+def test_a_floor_below_zero_is_not_written(ttx: Ttx, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        SIZES + "batch: {micro_batch: 1, global_batch: 1, seq_len: 128}\noptimizer: {lr: 0.0078125}\n"
+        "schedule: {unit: steps, total: 3, warmup: 0, decay: exponential, decay_start: 0, decay_length: 1, min_lr: 0, "
+        "after_decay: continue}\n"
+    )
+    for version in ("0.1.0", "0.2.2", "0.3.0"):
+        result = ttx("render", tmp_path / "a.yaml", "--to", f"torchtitan@{version}", "-o", tmp_path / version)
+        assert result.code == 1, result.err
+        names = [path.name for path in (tmp_path / version).iterdir()]
+        (main,) = (name for name in names if name.endswith(".toml" if version < "0.3" else ".py"))
+        assert ttx("parse", tmp_path / version / main).code in (0, 1)

@@ -91,7 +91,7 @@ def _candidates(wanted: Curve, end: float | None) -> list[_Candidate]:
         return [_Candidate(wanted.total, warmup, 0, "linear", wanted) for warmup in _warmups(wanted)]
     length = round(wanted.decay_length)
     # A shape that torchtitan lacks may be met better by one that ends where it ends.
-    floors = [wanted.floor] if wanted.decay in _SHAPES else [wanted.floor, wanted.rate(wanted.total - 1)]
+    floors = [wanted.floor] if wanted.decay in _SHAPES else [wanted.floor, max(0.0, wanted.rate(wanted.total - 1))]
     return [
         _Candidate(total, warmup, decay, shape or "linear", wanted, floor=floor)
         for floor in floors
