@@ -254,6 +254,11 @@ class _Judge:
         reading = self.reading
         assert reading.table is not None
         row = reading.table.row_of_option.get(given.address)
+        inside = f"{given.address}."
+        if given.missing is not None and any(option.startswith(inside) for option in reading.table.row_of_option):
+            # A whole section that could not be read: nothing says what it holds.
+            note = f"{given.missing.reason}; what it sets is not known"
+            return LedgerLine(given.written, value, given.place, Entry.NEEDS_INPUT, Touches.TRAINING, "", note, ())
         if given.address in LAUNCH_ADDRESSES or row is None:
             return LedgerLine(given.written, value, given.place, Entry.IRRELEVANT, Touches.NOTHING, "", "", ())
         here = self._address_here(given.address)
@@ -267,7 +272,9 @@ class _Judge:
             return LedgerLine(given.written, value, given.place, entry, row.touches, "", note, ())
         entry = row.entry or Entry.IRRELEVANT
         note = row.note
-        if reading.framework == self.table.framework:
+        if row.touches is Touches.NOTHING and equal(given.value, self._source_default(given.address)):
+            entry, note = Entry.IRRELEVANT, "stated with the value that it has anyway"
+        elif reading.framework == self.table.framework:
             entry, note = Entry.UNSUPPORTED, f"not an option of version {self.table.version}"
         elif entry.is_loss and equal(given.value, self._source_default(given.address)):
             entry, note = Entry.IRRELEVANT, "stated with the value that it has anyway"

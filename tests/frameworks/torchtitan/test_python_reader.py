@@ -13,7 +13,9 @@ from translator.catalogue import load
 from translator.errors import SourceError
 from translator.findings import Level
 from translator.frameworks.torchtitan import settle_python, syntax_python
+from translator.ledger import Entry
 from translator.native import ENVIRONMENT, NODES, WORLD_SIZE, Native
+from translator.reading import ReadOptions
 from translator.source import Source
 
 HEAD = """
@@ -384,3 +386,36 @@ def test_initial_scales_of_a_written_model_read_back(family: str, scaling: str) 
     again = api.read(Source("written.py", done.rendered.files[done.rendered.main]))
     assert (again.flat["model.init_std"], again.flat["model.init_output_scaling"]) == (0.02, scaling)
     assert again.flat["model.attention_window"] is None
+
+
+@pytest.mark.parametrize("section", ["training", "optimizer", "lr_scheduler"])
+def test_a_section_that_cannot_be_read_is_a_loss(section: str) -> None:
+    text = (
+        "from nowhere import make\n"
+        "from torchtitan.models.llama3 import model_registry\n"
+        "from torchtitan.trainer import Trainer\n\n\n"
+        "def run() -> Trainer.Config:\n"
+        f'    return Trainer.Config(model_spec=model_registry("8B"), {section}=make(5))\n'
+    )
+    source = Source("run.py", text)
+    done = api.convert(source, "torchtitan@0.2.2", options=ReadOptions(world_size=8))
+    line = next(line for line in done.ledger if line.option == section)
+    assert (line.entry, line.touches.value) == (Entry.NEEDS_INPUT, "training")
+    assert done.alters_training
+
+
+def test_the_class_that_stands_there_anyway_is_no_loss() -> None:
+    text = (
+        "from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw\n"
+        "from torchtitan.models.llama3 import model_registry\n"
+        "from torchtitan.trainer import Trainer\n\n\n"
+        "def run() -> Trainer.Config:\n"
+        "    return Trainer.Config(\n"
+        '        model_spec=model_registry("8B"),\n'
+        "        optimizer=default_adamw(lr=1e-3),\n"
+        "        lr_scheduler=LRSchedulersContainer.Config(warmup_steps=7),\n"
+        "    )\n"
+    )
+    done = api.convert(Source("run.py", text), "torchtitan@0.2.2", options=ReadOptions(world_size=8))
+    found = {line.option: line.entry for line in done.ledger if line.option in {"optimizer", "lr_scheduler"}}
+    assert found == {"optimizer": Entry.IRRELEVANT, "lr_scheduler": Entry.IRRELEVANT}
