@@ -9,11 +9,16 @@ from environments import OracleServer
 from parameter_count import parameter_count
 from torchtitan_python import VERSION, Written, flat, native, write
 
+from translator import api
 from translator.compare import lost
+from translator.findings import Level
 from translator.frameworks.torchtitan import addresses as at
 from translator.frameworks.torchtitan import groups, model_names, python_classes
 from translator.frameworks.torchtitan.framework import FRAMEWORK
+from translator.frameworks.torchtitan.insert_python import insert_into
+from translator.reading import ReadOptions
 from translator.schedules import curve_of
+from translator.source import Source
 
 LLAMA_LIKE = {
     "model.rope_base": 10000.0,
@@ -272,3 +277,63 @@ def test_a_flavor_beyond_its_positions_is_refused_and_we_say_so(torchtitan_030: 
     assert "8192 exceeds" in answer["error"]
     values = {"model_spec.name": "qwen3", "model_spec.flavor": "debugmodel", "training.seq_len": 8192}
     assert "S181" in {finding.code for finding in native(values).findings}
+
+
+REGISTRY = '''\
+"""A registry of ours."""
+from torchtitan.models.qwen3 import model_registry
+from torchtitan.trainer import Trainer
+
+SIZE = "0.6B"
+
+
+def other() -> Trainer.Config:
+    return Trainer.Config(model_spec=model_registry(SIZE))
+'''
+
+
+@pytest.mark.parametrize("name", ["plain", "odd width, tied", "gpt_oss"])
+def test_a_configuration_in_a_registry_beside_others_is_accepted(name: str, torchtitan_030: OracleServer) -> None:
+    model, changes = CASES[name]
+    written = write(flat(model, changes))
+    text = insert_into(REGISTRY, written.rendered, "added")
+    alone = ask(torchtitan_030, "nparams", written)
+    added = torchtitan_030.request("nparams", text=text, config="added")
+    assert added["ok"], added
+    assert added["total"] == alone["total"]
+    assert torchtitan_030.request("resolve", text=text, config="other")["ok"]
+
+
+REFUSED = {
+    "S190": "checkpoint=CheckpointManager.Config(interval=0)",
+    "S190 model": 'checkpoint=CheckpointManager.Config(exclude_from_loading=["model"])',
+    "S196": 'parallelism=ParallelismConfig(context_parallel_load_balancer="")',
+    "S199": "debug=DebugConfig(batch_invariant=True)",
+    "S199 pipeline": (
+        "debug=DebugConfig(spmd_typechecking=True), parallelism=ParallelismConfig(pipeline_parallel_degree=2), "
+        "training=TrainingConfig(disable_cuda_graphs=True)"
+    ),
+    "S199 recomputation": "debug=DebugConfig(spmd_typechecking=True)",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_called_an_error_is_refused(name: str, torchtitan_030: OracleServer) -> None:
+    text = (
+        "from torchtitan.components.checkpointer import CheckpointManager\n"
+        "from torchtitan.components.loss import CrossEntropyLoss\n"
+        "from torchtitan.components.optimizer import default_adamw\n"
+        "from torchtitan.config import DebugConfig, ParallelismConfig, TrainingConfig\n"
+        "from torchtitan.models.llama3 import model_registry\n"
+        "from torchtitan.trainer import Trainer\n\n\n"
+        "def run() -> Trainer.Config:\n"
+        "    return Trainer.Config(\n"
+        '        model_spec=model_registry("8B"),\n'
+        "        loss=CrossEntropyLoss.Config(global_vocab_size=128256),\n"
+        "        optimizer=default_adamw(lr=1e-3),\n        {}\n    )\n"
+    )
+    assert torchtitan_030.request("resolve", text=text.format(""), config="run")["ok"]
+    refused = torchtitan_030.request("resolve", text=text.format(REFUSED[name]), config="run")
+    assert not refused["ok"]
+    reading = api.read(Source("run.py", text.format(REFUSED[name])), options=ReadOptions(world_size=8))
+    assert name.partition(" ")[0] in {finding.code for finding in reading.findings if finding.level is Level.ERROR}
