@@ -268,3 +268,10 @@ def test_a_flavor_too_short_for_the_run_is_not_taken() -> None:
     written = write(spec)
     assert written.sink.values[at.MODEL_ARGUMENTS]["rope"]["max_seq_len"] == 8192
     assert not written.settled.findings
+
+
+@pytest.mark.parametrize(("path", "written"), [("./assets/hf/Llama-3.1-8B", True), ("./tokenizer.model", False)])
+def test_a_tokenizer_is_a_folder(path: str, written: bool) -> None:
+    sink = write({**flat("llama3/8B", {}), "data.tokenizer": path}).sink
+    assert (sink.values.get("hf_assets_path") == path) is written
+    assert ("data.tokenizer" in {leaf for leaf, _ in sink.needs.items()}) is not written

@@ -51,12 +51,13 @@ def _write_tokenizer(spec: SpecView, sink: Sink) -> None:
     path, kind = spec("data.tokenizer"), spec("data.tokenizer_type")
     if path is None:
         return
-    if kind in (None, "HuggingFaceTokenizer"):
+    folder = not str(path).endswith((".model", ".json"))
+    if kind in (None, "HuggingFaceTokenizer") and folder:
         sink.put(ASSETS, path)
         return
     sink.need(
         "data.tokenizer",
-        f"torchtitan reads a folder of Hugging Face tokenizer files, not a {kind}; "
+        f"torchtitan reads a folder of Hugging Face tokenizer files, not {'a ' + str(kind) if folder else 'a file'}; "
         "set data.tokenizer=FOLDER data.tokenizer_type=HuggingFaceTokenizer",
     )
 
