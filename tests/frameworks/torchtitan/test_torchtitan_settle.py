@@ -242,7 +242,7 @@ REFUSED = {
     "S179": ("training.seq_len = 262144", {"S179"}),
     "S180": (f"{P}tensor_parallel_degree = 16", {"S180"}),
     "S185 rotation": (f"{P}context_parallel_degree = 2\n{P}context_parallel_rotate_method = 'alltoall'", {"S185"}),
-    "S185 section": ("quantize.linear.float8.filter_fqns = ['output']", {"S185"}),
+    "S185 section": ("quantize.linear.float8.enable_fsdp_float8_all_gather = true", {"S185"}),
     "S185 experts": ("model.converters = ['quantize.grouped_mm.float8']", {"S185"}),
     "S186": ("training.max_norm = 0", {"S186"}),
     "S190 load": (
@@ -280,6 +280,7 @@ ALLOWED = (
     "model.converters = ['quantize.linear.float8']\nquantize.linear.float8.recipe_name = 'rowwise'\n"
     f"{P}tensor_parallel_degree = 8",
     "model.converters = ['quantize.grouped_mm.mx']\nquantize.grouped_mm.mx.fqns = ['experts']",
+    "quantize.linear.float8.enable_fsdp_float8_all_gather = false\nquantize.linear.float8.filter_fqns = ['output']",
     "training.max_norm = 0.1",
     "training.steps = 1000\nlr_scheduler.decay_ratio = 0.8",
     "checkpoint.enable = true\ncheckpoint.last_save_model_only = true",

@@ -340,7 +340,7 @@ CODES: dict[str, tuple[str, str]] = {
     "S185": (
         "option without effect",
         "torchtitan reads the option nowhere in this configuration. Of context_parallel_rotate_method, training knows nothing "
-        "at 0.2.2 (components/validate.py:213); a section of `quantize` counts only with its converter; a converter of experts "
+        "at 0.2.2 (components/validate.py:213); a section of `quantize` counts only with its name in model.converters; a converter of experts "
         "converts the modules in its fqns, and none without (components/quantization/float8.py:222, mx.py:152 at 0.2.2).\n"
         'Example: `[quantize.linear.float8]` without `converters = ["quantize.linear.float8"]`. Way out: the message says it.',
     ),

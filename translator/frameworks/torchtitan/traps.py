@@ -84,8 +84,13 @@ def _without_effect(state: State) -> None:
         _warn(state, "S185", message, rotate)
     converters = state.names("model.converters")
     for section in _SECTIONS[state.native.version]:
-        stated = [address for address in state.native.given if address.startswith(f"{section}.")]
-        if stated and section not in converters:
+        # Templates keep sections for later; what turns something on is meant now.
+        stated = [
+            address
+            for address, given in state.native.given.items()
+            if address.startswith(f"{section}.") and (given.value is True or address.endswith("float8.recipe_name"))
+        ]
+        if stated and not any(section.endswith(name) for name in converters):
             message = f"{section} is not among model.converters, so its options have no effect"
             state.say("S185", message, stated[0], f"add {section} to model.converters", Level.NOTE)
         if section in _BY_LIST and section in converters and not state.get(f"{section}.fqns"):
