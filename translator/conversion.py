@@ -274,7 +274,7 @@ class _Judge:
         note = row.note
         if row.touches is Touches.NOTHING and equal(given.value, self._source_default(given.address)):
             entry, note = Entry.IRRELEVANT, "stated with the value that it has anyway"
-        elif reading.framework == self.table.framework:
+        elif reading.framework == self.table.framework and not given.address.startswith("@"):
             entry, note = Entry.UNSUPPORTED, f"not an option of version {self.table.version}"
         elif entry.is_loss and equal(given.value, self._source_default(given.address)):
             entry, note = Entry.IRRELEVANT, "stated with the value that it has anyway"

@@ -93,6 +93,8 @@ class Sink:
             return False
         accepted = self.choices.get(address)
         named = value if isinstance(value, list) else [value]
+        # A section or a list is none of the choices, and cannot be looked up among them.
+        named = [repr(item) if isinstance(item, dict | list) else item for item in named]
         if accepted is not None and value is not None and any(item not in accepted for item in named):
             return False
         self.values[address] = value

@@ -279,6 +279,51 @@ num_processes: 16
     assert nested.given["train_batch_size"].value == 8
 
 
+def test_what_concerns_accelerate_alone() -> None:
+    yaml = """compute_environment: LOCAL_MACHINE
+deepspeed_config: {zero_stage: 3, zero3_init_flag: true, deepspeed_multinode_launcher: standard}
+distributed_type: DEEPSPEED
+mixed_precision: 'no'
+stranger: 1
+"""
+    native = read(yaml, "acc.yaml")
+    own = {address: given.value for address, given in native.given.items() if address.startswith("@accelerate.")}
+    assert own == {
+        "@accelerate.compute_environment": "LOCAL_MACHINE",
+        "@accelerate.zero3_init_flag": True,
+        "@accelerate.deepspeed_multinode_launcher": "standard",
+        "@accelerate.distributed_type": "DEEPSPEED",
+        "@accelerate.mixed_precision": "no",
+    }
+    assert [item.address for item in native.unknown] == ["@accelerate.stranger"]
+
+
+@pytest.mark.parametrize("program", ["train.py", "-m train"])
+def test_options_of_accelerate_launch(program: str) -> None:
+    script = f"""STAGE=3
+accelerate launch --num_processes 8 --mixed_precision=bf16 --use_deepspeed --zero_stage $STAGE \\
+  --gradient_accumulation_steps 4 --gradient_clipping 0.5 --offload_optimizer_device cpu \\
+  --offload_param_device "$WHERE" {program} --learning_rate 1e-4 --zero_stage 1
+"""
+    native = read(script, "run.sh")
+    values = {address: given.value for address, given in native.given.items()}
+    assert (values["zero_optimization.stage"], values["bf16.enabled"], values[WORLD_SIZE]) == (3, True, 8)
+    assert (values["gradient_accumulation_steps"], values["gradient_clipping"]) == (4, 0.5)
+    assert values["zero_optimization.offload_optimizer.device"] == "cpu"
+    assert isinstance(values["zero_optimization.offload_param.device"], Missing)
+    assert values["train_batch_size"] is AUTO
+    assert "R144" not in [finding.code for finding in native.findings]
+
+
+def test_the_configuration_that_accelerate_launch_names() -> None:
+    line = "accelerate launch --num_processes 4 --use_deepspeed --deepspeed_config_file ds.json train.py --max_steps 3"
+    native = read(line, "run.sh", inputs=Inputs(read_sibling={"ds.json": SMALL}.get))
+    assert native.given["train_batch_size"].value == 8
+    plain_launch = "accelerate launch --num_processes 4 --zero_stage 3 train.py --deepspeed ds.json"
+    plain = read(plain_launch, "run.sh", inputs=Inputs(read_sibling={"ds.json": SMALL}.get))
+    assert plain.given["train_batch_size"].value == 8
+
+
 def test_arguments_in_files() -> None:
     yaml = "learning_rate: 1e-5\noutput_dir: x\ndeepspeed:\n  train_batch_size: 8\nmine: 1\n"
     native = read(yaml, "train.yaml")

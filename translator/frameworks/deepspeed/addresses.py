@@ -49,3 +49,34 @@ MICRO_BATCH = "train_micro_batch_size_per_gpu"
 ACCUMULATION = "gradient_accumulation_steps"
 STAGE = "zero_optimization.stage"
 FP16, BF16 = "fp16.enabled", "bf16.enabled"
+# Keys of accelerate's own (``accelerate/commands/config/config_args.py`` at 1.15.0), which no JSON holds.
+ACCELERATE = "@accelerate."
+ACCELERATE_KEYS = frozenset(
+    {"parallelism_config", "tpu_vm", "zero3_init_flag", "deepspeed_multinode_launcher", "deepspeed_hostfile"}
+    | {
+        "deepspeed_exclusion_filter",
+        "deepspeed_inclusion_filter",
+        "deepspeed_moe_layer_cls_names",
+        "deepspeed_config_file",
+    }
+    | {
+        "compute_environment",
+        "distributed_type",
+        "mixed_precision",
+        "use_cpu",
+        "debug",
+        "machine_rank",
+        "main_process_ip",
+    }
+    | {
+        "rdzv_backend",
+        "main_process_port",
+        "main_training_function",
+        "same_network",
+        "downcast_bf16",
+        "enable_cpu_affinity",
+    }
+    | {"gpu_ids", "tpu_env", "tpu_use_cluster", "tpu_use_sudo", "tpu_name", "tpu_zone", "commands", "command_file"}
+    | {"dynamo_config", "dynamo_backend", "fsdp_config", "megatron_lm_config", "fp8_config", "mpirun_config"}
+    | {"ipex_config", "num_cpu_threads_per_process", "deepspeed_fields_from_accelerate_config"}
+)

@@ -36,7 +36,7 @@ _REMARK = re.compile(r"\s*(?:(?:#|//)[^\n]*\n|/\*.*?\*/)*\s*", re.DOTALL)
 _LAUNCHER = re.compile(
     r"^[^#\n]*\b(?:deepspeed\s+[-\w./$]|--deepspeed(?:_config)?[\s=]|accelerate\s+launch)", re.MULTILINE
 )
-_CONFIG_FILE = re.compile(r"--config_file[ =]+[\"']?([^\s\"'\\]+)")
+_ACCELERATE_LAUNCH = re.compile(r"\baccelerate\s+launch\b|\baccelerate\.commands\.launch\b")
 _CONFIG_VARIABLE = re.compile(r"--(?:deepspeed|deepspeed_config)[ =]+[\"']?\$\{?(\w+)")
 _BASE64 = re.compile(r"[A-Za-z0-9_-]{40,}={0,2}\s*")
 
@@ -303,16 +303,35 @@ def _accelerate_file(text: str, reading: ScriptReading, launch: Launch, native: 
     """The file that ``accelerate launch --config_file`` names: sizes, precision, and perhaps the configuration."""
     if "accelerate" not in launch.launcher:
         return
-    match = _CONFIG_FILE.search(text)
-    if match is None:
-        return
-    name = match.group(1)
-    if name.startswith("$"):
-        word = reading.variables.get(name.strip("${}"))
-        name = word.text if word is not None and not word.unknowns else name
-    stated = {address: native.given[address] for address in (WORLD_SIZE, NODES) if address in native.given}
-    _named_file(name, native, inputs, launch.place, reading.heredocs)
-    native.given.update(stated)
+    flags = _launcher_flags(text, reading, launch)
+    before = dict(native.given)
+    if "config_file" in flags:
+        _named_file(flags["config_file"], native, inputs, launch.place, reading.heredocs)
+    native.given.update({address: before[address] for address in (WORLD_SIZE, NODES) if address in before})
+    from translator.frameworks.deepspeed.syntax_yaml import read_flags
+
+    named = read_flags(flags, native, launch.place)
+    if named is not None:
+        _named_file(named, native, inputs, launch.place, reading.heredocs)
+
+
+def _launcher_flags(text: str, reading: ScriptReading, launch: Launch) -> dict[str, str]:
+    """Options between ``accelerate launch`` and the program, with the variables that are known put in."""
+    found: dict[str, str] = {}
+    *_, line = _ACCELERATE_LAUNCH.split(text.replace("\\\n", " "), maxsplit=1)
+    words = line.split("\n", 1)[0].split()
+    for at, word in enumerate(words):
+        if word.rsplit("/", 1)[-1] == launch.program.text.rsplit("/", 1)[-1] or word in {"-m", "--module"}:
+            break
+        name, equals, value = word.partition("=")
+        if not name.startswith("--"):
+            continue
+        if not equals and at + 1 < len(words) and not words[at + 1].startswith("--"):
+            value = words[at + 1]
+        value = value.strip("\"'")
+        held = reading.variables.get(value.strip("${}")) if value.startswith("$") else None
+        found[name[2:].replace("-", "_")] = held.text if held is not None and not held.unknowns else value
+    return found
 
 
 def read_trainer(trainer: Companion, native: Native, inputs: Inputs) -> None:

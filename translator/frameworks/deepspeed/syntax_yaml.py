@@ -7,12 +7,13 @@ accelerate's own keys under ``deepspeed_config`` make a configuration as its plu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from translator.errors import SourceError
-from translator.findings import Finding, Level
+from translator.findings import Finding, Level, Place
 from translator.frameworks.deepspeed import arguments
+from translator.frameworks.deepspeed.addresses import ACCELERATE, ACCELERATE_KEYS
 from translator.frameworks.deepspeed.positions_json import Document, Member, Placeholder, plain
 from translator.frameworks.deepspeed.values import AUTO
 from translator.frameworks.deepspeed.yaml_nodes import YamlText
@@ -29,6 +30,7 @@ _NEOX_KEY = re.compile(r"^\s*[\"']?(\w+)[\"']?\s*:", re.MULTILINE)
 _ACCELERATE = frozenset(
     {"distributed_type", "deepspeed_config", "mixed_precision", "num_machines", "num_processes", "compute_environment"}
 )
+_PRECISIONS = frozenset({"fp16", "bf16", "fp8"})
 _ZERO = "zero_optimization"
 _PLUGIN = {
     "gradient_accumulation_steps": "gradient_accumulation_steps",
@@ -48,10 +50,8 @@ _PLUGIN_DEFAULTS: dict[str, object] = {
     "gradient_clipping": AUTO,
     f"{_ZERO}.stage": 2,
 }
-_PLUGIN_OTHER = frozenset(
-    {"zero3_init_flag", "deepspeed_multinode_launcher", "deepspeed_hostfile", "deepspeed_exclusion_filter"}
-    | {"deepspeed_inclusion_filter", "deepspeed_moe_layer_cls_names"}
-)
+# What fills these in as numbers where a command line gives them as words.
+_NUMBERS = frozenset({"gradient_accumulation_steps", "gradient_clipping", "zero_stage"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,10 @@ def _accelerate(yaml: YamlText, members: list[Member], native: Native) -> Nested
         elif member.key in {"num_processes", "num_machines"} and isinstance(value, int) and not isinstance(value, bool):
             address = WORLD_SIZE if member.key == "num_processes" else NODES
             native.given[address] = Given(address, value, member.key, place)
-        elif member.key == "mixed_precision":
-            _mixed_precision(native, str(value).lower(), yaml, member)
+        elif member.key == "mixed_precision" and str(value).lower() in _PRECISIONS:
+            _mixed_precision(native, str(value).lower(), place)
+        else:
+            _own(native, member.key, value, place)
     named = next((plain(item.node) for item in inner if item.key == "deepspeed_config_file"), None)
     if isinstance(named, str):
         return Nested(None, named, yaml)
@@ -120,8 +122,54 @@ def _accelerate(yaml: YamlText, members: list[Member], native: Native) -> Nested
     return Nested(None, None, yaml)
 
 
-def _mixed_precision(native: Native, value: str, yaml: YamlText, member: Member) -> None:
-    place = yaml.place(member.start, member.end)
+def _own(native: Native, key: str, value: object, place: Place) -> bool:
+    """Take over a key that concerns accelerate alone; one that it does not have stays unknown."""
+    address = f"{ACCELERATE}{key}"
+    if key in ACCELERATE_KEYS:
+        native.given[address] = Given(address, value, key, place)
+    else:
+        native.unknown.append(Given(address, value, key, place))
+    return key in ACCELERATE_KEYS
+
+
+def read_flags(flags: Mapping[str, str], native: Native, place: Place) -> str | None:
+    """Read the options of ``accelerate launch`` itself; returns the configuration that they name.
+
+    They count before what its configuration file says (``accelerate/commands/launch.py:1020`` at 1.15.0).
+    """
+    precision = flags.get("mixed_precision", "").lower()
+    if precision in _PRECISIONS:
+        _mixed_precision(native, precision, place)
+    if "deepspeed_config_file" in flags:
+        return flags["deepspeed_config_file"]
+    plugin = {key: value for key, value in flags.items() if key in _PLUGIN}
+    if not flags.keys() & {"use_deepspeed", "config_file"}:
+        return None
+    for key, text in plugin.items():
+        value = _flag_value(key, text)
+        native.given[_PLUGIN[key]] = Given(_PLUGIN[key], value, f"--{key}", place)
+    _plugin_defaults(native)
+    return None
+
+
+def _flag_value(key: str, text: str) -> object:
+    if text == "auto":
+        return AUTO
+    try:
+        if "$" not in text:
+            return float(text) if key == "gradient_clipping" else int(text) if key in _NUMBERS else text
+    except ValueError:
+        pass
+    name = text.strip("${}").partition(":")[0]
+    return Missing(text, "the script does not say what it is", f"--set {name}=..." if "$" in text else f"--{key}")
+
+
+def _plugin_defaults(native: Native) -> None:
+    for address, default in _PLUGIN_DEFAULTS.items():
+        native.given.setdefault(address, Given(address, default, f"accelerate's {address}"))
+
+
+def _mixed_precision(native: Native, value: str, place: Place) -> None:
     for name in ("fp16", "bf16"):
         if value == name or (name == "bf16" and value == "fp8"):
             native.given[f"{name}.enabled"] = Given(f"{name}.enabled", True, "mixed_precision", place)
@@ -134,17 +182,15 @@ def _plugin(yaml: YamlText, inner: list[Member], native: Native) -> None:
         place, value = yaml.place(member.start, member.end), plain(member.node)
         address = _PLUGIN.get(member.key)
         if address is None:
-            if member.key not in _PLUGIN_OTHER:
+            if not _own(native, member.key, value, place):
                 message = f"accelerate has no key deepspeed_config.{member.key}"
                 native.findings.append(Finding("R131", Level.WARNING, message, "", place, member.key))
-            native.unknown.append(Given(f"deepspeed_config.{member.key}", value, member.key, place))
             continue
         written = f"deepspeed_config.{member.key}"
         if value in ("none", None) and address.endswith("nvme_path"):
             continue
         native.given[address] = Given(address, AUTO if value == "auto" else value, written, place)
-    for address, default in _PLUGIN_DEFAULTS.items():
-        native.given.setdefault(address, Given(address, default, "accelerate's default"))
+    _plugin_defaults(native)
 
 
 def _trainer(yaml: YamlText, members: list[Member], native: Native) -> Nested:

@@ -89,6 +89,7 @@ def _numbers(state: State, stated: dict[str, object]) -> bool:
         if value is not None and (isinstance(value, bool) or not finite):
             if value != "auto":
                 state.say("S203", f"{key} is {value!r}, which DeepSpeed cannot compute with", key, "write a number")
+                state.native.values.pop(key, None)
             fine = False
     return fine
 
@@ -172,4 +173,4 @@ def _elastic(state: State) -> None:
 
 
 def _whole(value: Number) -> Number:
-    return int(value) if value == int(value) else value
+    return int(value) if math.isfinite(value) and value == int(value) else value

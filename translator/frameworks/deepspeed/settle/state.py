@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from translator.findings import Finding, Level
 from translator.frameworks.deepspeed.values import Auto
 from translator.native import WORLD_SIZE, Given, Missing, Native
@@ -50,7 +52,7 @@ class State:
     def whole(self, address: str, default: int = 0) -> int:
         """A whole number in force, or the default."""
         value = self.number(address)
-        return int(value) if value is not None and value == int(value) else default
+        return int(value) if value is not None and math.isfinite(value) and value == int(value) else default
 
     def text(self, address: str) -> str:
         """A string in force; empty when there is none."""

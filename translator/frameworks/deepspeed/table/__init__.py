@@ -6,6 +6,7 @@ from functools import cache
 
 from translator.catalogue import load
 from translator.frameworks.deepspeed import arguments, hf_models
+from translator.frameworks.deepspeed.addresses import ACCELERATE, ACCELERATE_KEYS
 from translator.frameworks.deepspeed.table import model, operation, own, parallel, schedule, training
 from translator.mapping.rows import Row
 from translator.mapping.table import Table
@@ -43,5 +44,6 @@ def table(version: str) -> Table:
         for entry in load("deepspeed", version).entries
         if entry.choices and entry.address.startswith(_CHOOSING)
     }
-    rows = (*MEANING_ROWS, *own.rows(addresses - owned))
+    accelerate = {f"{ACCELERATE}{key}" for key in ACCELERATE_KEYS}
+    rows = (*MEANING_ROWS, *own.rows((addresses - owned) | accelerate))
     return Table("deepspeed", version, rows, known=addresses, choices=choices)
