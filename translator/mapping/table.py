@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from translator.errors import InternalError
 from translator.mapping.rows import Row
-from translator.mapping.views import NativeView, Sink, SpecView
+from translator.mapping.views import NativeView, Shortfall, Sink, SpecView
 from translator.resources import schema_path
 from translator.spec import leaves
 from translator.spec.index import FILE
+
+Fit = Callable[[Mapping[str, Any], str], tuple[Mapping[str, Any], list[Shortfall]]]
 
 
 class Table:
     """All rows of one framework for one version.
 
     ``known`` are the addresses of the version's catalogue, ``choices`` the values that it names; ``names`` maps the
-    address that rows use to the one of this version where it was renamed. Raises InternalError unless every spec leaf
-    is owned by exactly one row, no option by two, and every known option by one.
+    address that rows use to the one of this version where it was renamed; ``fit`` brings leaves to the nearest layout
+    that the version runs, where that is asked for, and says what it changed.
+    Raises InternalError unless every spec leaf is owned by exactly one row, no option by two, and every known option
+    by one.
     """
 
     def __init__(
@@ -30,10 +34,12 @@ class Table:
         known: Iterable[str],
         names: Mapping[str, str] | None = None,
         choices: Mapping[str, Iterable[Any]] | None = None,
+        fit: Fit | None = None,
     ) -> None:
         self.framework = framework
         self.version = version
         self.rows = tuple(rows)
+        self._fit = fit
         self.known = frozenset(known)
         self.choices = {address: frozenset(values) for address, values in (choices or {}).items()}
         self.names = {new: old for new, old in (names or {}).items() if new not in self.known and old in self.known}
@@ -99,8 +105,11 @@ class Table:
         self, flat: Mapping[str, Any], origins: Mapping[str, Any] | None = None, *, nearest: bool = False
     ) -> Sink:
         """Spec leaves to native values, with everything that could not be said."""
+        flat, changed = self._fit(flat, self.version) if nearest and self._fit else (flat, [])
         view = SpecView(flat, origins, nearest=nearest)
         sink = Sink(self.known, self.names, self.version, self.choices)
+        for shortfall in changed:
+            sink.short(shortfall.leaf, shortfall.entry, shortfall.note)
         for row in self.rows:
             if row.fields:
                 files = len(sink.files)

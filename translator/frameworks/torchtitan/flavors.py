@@ -35,6 +35,21 @@ MINOR = frozenset(
         "rope.interleaved",
     }
 )
+# What guides training from outside: a family without it still has the model's weights, and computes the same.
+GUIDANCE = frozenset(
+    {
+        "attention_dropout",
+        "hidden_dropout",
+        "moe.aux_loss_coefficient",
+        "moe.balancing",
+        "moe.capacity_factor",
+        "moe.capacity_padding",
+        "moe.router_bias",
+        "moe.router_bias_rate",
+        "moe.router_jitter",
+        "moe.z_loss_coefficient",
+    }
+)
 # A difference that no other agreement makes up for: dense against MoE, grouped against latent attention.
 KIND = frozenset({"moe.experts", "mla.enabled"})
 KIND_WEIGHT = 1000.0
@@ -80,6 +95,11 @@ class Choice(NamedTuple):
 def major(differences: Iterable[str]) -> set[str]:
     """The differing leaves that change the model itself."""
     return {leaf for leaf in differences if leaf.removeprefix(PREFIX) not in MINOR}
+
+
+def _shape(differences: Iterable[str]) -> set[str]:
+    """The differing leaves that change the weights or what is computed with them."""
+    return {leaf for leaf in differences if leaf not in MINOR and leaf not in GUIDANCE}
 
 
 @cache
@@ -296,13 +316,13 @@ def choose(
 ) -> Choice | None:
     """How to say a model in torchtitan: the family that misses least, and there a named flavor if that misses no more.
 
-    Families that cannot be split are left out when ``pipeline`` is above 1. None only for a version without families.
+    Families that cannot be split are left out when ``pipeline`` is above 1, unless one of them has just this model and
+    no other does: a layout can be changed, a model cannot. None only for a version without families.
     """
     wanted = canonical(model)
     candidates: list[tuple[tuple[float, ...], Custom, Match]] = []
+    whole: list[tuple[tuple[float, ...], Custom, Match]] = []
     for order, known in enumerate(families(version).values()):
-        if pipeline > 1 and not known.pipeline:
-            continue
         nearest = _nearest(known, wanted, version, seq_len)
         if nearest is None:
             continue
@@ -312,10 +332,15 @@ def choose(
         named = 0.0 if major(nearest.differences) <= major(custom.differences) else 1.0
         # Among dense families that can all say the model, the first is the one that people use.
         rank = distance if wanted.get("moe.experts") else float(order)
-        candidates.append(((missed, named, rank, distance), custom, nearest))
+        splits = pipeline == 1 or known.pipeline
+        (candidates if splits else whole).append(((missed, named, rank, distance), custom, nearest))
     if not candidates:
         return None
-    _, custom, nearest = min(candidates, key=lambda candidate: candidate[0])
+    best = min(candidates, key=lambda candidate: candidate[0])
+    if whole and _shape(best[1].differences):
+        unsplit = min(whole, key=lambda candidate: candidate[0])
+        best = best if _shape(unsplit[1].differences) else unsplit
+    _, custom, nearest = best
     named = major(nearest.differences) <= major(custom.differences)
     taken = nearest.differences if named else custom.differences
     return Choice(

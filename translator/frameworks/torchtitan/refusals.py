@@ -124,7 +124,8 @@ def _parallelism(state: State) -> None:
     family = state.family
     if pipelined and family is not None and not family.pipeline:
         message = f"{state.text('model.name')} has no pipeline parallelism in torchtitan {state.native.version}"
-        state.say("S159", message, f"{_P}pipeline_parallel_degree")
+        fix = "pipeline_parallel_degree 1; ttx convert --nearest lets its ranks share data instead"
+        state.say("S159", message, f"{_P}pipeline_parallel_degree", fix)
     elif pipelined and state.get(f"{at.MODEL}tied_embeddings"):
         state.say("S173", "tied embeddings cannot be split into stages", f"{_P}pipeline_parallel_degree")
     kernel = state.get(f"{at.MODEL}attention_kernel")

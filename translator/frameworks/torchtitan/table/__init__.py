@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from translator.catalogue import load
+from translator.frameworks.torchtitan import nearest
 from translator.frameworks.torchtitan.renames import TO_022
 from translator.frameworks.torchtitan.table import model, operation, parallel, schedule, training
 from translator.frameworks.torchtitan.table.own import OWN_ROWS
@@ -36,4 +37,5 @@ def table(version: str) -> Table:
     entries = load("torchtitan", version).entries
     choices = {entry.address: entry.choices for entry in entries if entry.choices}
     known = {entry.address for entry in entries}
-    return Table("torchtitan", version, (*MEANING_ROWS, *OWN_ROWS), known=known, names=NAMES, choices=choices)
+    rows = (*MEANING_ROWS, *OWN_ROWS)
+    return Table("torchtitan", version, rows, known=known, names=NAMES, choices=choices, fit=nearest.fit)
