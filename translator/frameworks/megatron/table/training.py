@@ -8,6 +8,7 @@ from typing import Any
 
 from translator.ledger import Entry
 from translator.mapping.rows import Row, choice, implied, linked, own, same, switch
+from translator.mapping.shared import accumulation_follows
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.spec.derive import accumulation
 from translator.spec.touches import Touches
@@ -47,9 +48,7 @@ def _write_batch(spec: SpecView, sink: Sink) -> None:
     for leaf, option in (("batch.micro_batch", "micro_batch_size"), ("batch.global_batch", "global_batch_size")):
         if spec(leaf) is not None:
             sink.put(option, spec(leaf))
-    sink.short(
-        "batch.accumulation", Entry.APPROXIMATED, "the global batch does not divide into micro batches and ranks"
-    )
+    accumulation_follows(spec, sink)
     ramp = spec("batch.ramp_up")
     if ramp:
         if _version(sink.version) >= RAMP_UP_IGNORED_SINCE:

@@ -8,6 +8,7 @@ from typing import Any
 from translator.frameworks.torchtitan import addresses
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, choice, implied, linked, same
+from translator.mapping.shared import accumulation_follows
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.spec.derive import accumulation
 
@@ -35,9 +36,7 @@ def _write_batch(spec: SpecView, sink: Sink) -> None:
     micro, total, degree = spec("batch.micro_batch"), spec("batch.global_batch"), spec("parallel.data.degree")
     if total is not None:
         sink.put("training.global_batch_size", total)
-    sink.short(
-        "batch.accumulation", Entry.APPROXIMATED, "the global batch does not divide into micro batches and ranks"
-    )
+    accumulation_follows(spec, sink)
     if spec("parallel.pipeline.degree", 1) == 1:
         if micro is not None:
             sink.put("training.local_batch_size", micro)
