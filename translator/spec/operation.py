@@ -51,7 +51,7 @@ class Logging(Section):
     wandb: bool | None = leaf("log to Weights & Biases", OPERATION)
     evaluate: bool | None = leaf("evaluate during training", OPERATION)
     eval_interval: int | None = leaf("steps between evaluations", OPERATION, ge=1)
-    eval_steps: int | None = leaf("batches per evaluation; -1 for all", OPERATION)
+    eval_steps: int | None = leaf("micro batches that each replica evaluates at a time; -1 for all", OPERATION)
     profile: bool | None = leaf("record a profile", OPERATION)
 
 

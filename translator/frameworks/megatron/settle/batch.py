@@ -10,6 +10,8 @@ from typing import Any
 from translator.findings import Level
 from translator.frameworks.megatron.settle.engine import Rules, Settling, because
 
+# Whether the global batch is one micro batch of every replica, however many those are.
+ONE_MICRO_BATCH = "@one_micro_batch"
 BATCH = Rules()
 TRAINING = Rules()
 MICROBATCHES = Rules()
@@ -53,6 +55,7 @@ def global_batch(state: Settling) -> None:
         message = "--step-batch-size-schedule and --global-batch-size exclude each other"
         state.refuse("S101", message, "step_batch_size_schedule")
     if state["global_batch_size"] is None:
+        state.recode(ONE_MICRO_BATCH, True)
         value = state.need("micro_batch_size") * state.need("data_parallel_size")
         state.put("global_batch_size", value, because("micro batch x data parallel size", 701))
 

@@ -7,20 +7,31 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from translator.frameworks.megatron.settle.batch import ONE_MICRO_BATCH
 from translator.ledger import Entry
 from translator.mapping.rows import Row, implied, linked, same, switch
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.native import GPUS_PER_NODE, NODES, PROGRAM
+from translator.spec.derive import accumulation
 
 
 def _read_evaluation(native: NativeView) -> Mapping[str, Any]:
     interval, iterations = native("eval_interval"), native("eval_iters")
     evaluates = bool(interval) and bool(iterations)
+    passes = _passes(native)
     return {
         "logging.evaluate": evaluates,
         "logging.eval_interval": interval if evaluates else None,
-        "logging.eval_steps": iterations if evaluates else None,
+        "logging.eval_steps": iterations * passes if evaluates and passes else None,
     }
+
+
+def _passes(native: NativeView) -> int | None:
+    """Micro batches of a replica in one iteration of the evaluation (``training/training.py:3854`` at 0.18.0)."""
+    total = native("eval_global_batch_size") or native("global_batch_size")
+    if total is None and native(ONE_MICRO_BATCH):
+        return 1
+    return accumulation(total, native("micro_batch_size"), native("data_parallel_size"))
 
 
 def _write_evaluation(spec: SpecView, sink: Sink) -> None:
@@ -32,9 +43,22 @@ def _write_evaluation(spec: SpecView, sink: Sink) -> None:
         if steps is not None and steps < 0:
             sink.short("logging.eval_steps", Entry.APPROXIMATED, "a whole pass has no flag; 100 batches are evaluated")
         elif steps is not None:
-            sink.put("eval_iters", steps)
+            _write_iterations(spec, sink, steps)
     elif evaluates is False:
         sink.put("eval_iters", 0)
+
+
+def _write_iterations(spec: SpecView, sink: Sink, passes: int) -> None:
+    """An iteration evaluates a global batch."""
+    each = spec("batch.accumulation")
+    if each is None and spec("batch.global_batch") is not None and spec("parallel.data.degree") is None:
+        sink.need("logging.eval_steps", "a global batch is evaluated at a time, on how many ranks? give --world-size N")
+        return
+    whole, rest = divmod(passes, each or 1)
+    sink.put("eval_iters", whole + bool(rest))
+    if rest:
+        why = f"a global batch is evaluated at a time: {whole + 1} times {each} micro batches"
+        sink.short("logging.eval_steps", Entry.APPROXIMATED, why)
 
 
 def _read_boards(native: NativeView) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from translator.frameworks.torchtitan import addresses, evaluation
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, implied, linked, same
 from translator.mapping.views import NativeView, Sink, SpecView
@@ -110,7 +111,11 @@ def _read_evaluation(native: NativeView) -> Mapping[str, Any]:
     return {
         "logging.evaluate": evaluates,
         "logging.eval_interval": native("validation.freq") if evaluates else None,
-        "logging.eval_steps": native("validation.steps") if evaluates else None,
+        evaluation.LEAF: evaluation.read(
+            native("validation.steps") if evaluates else None,
+            native("validation.local_batch_size"),
+            native(addresses.MICRO_BATCH),
+        ),
     }
 
 
@@ -123,8 +128,7 @@ def _write_evaluation(spec: SpecView, sink: Sink) -> None:
         return
     if spec("logging.eval_interval") is not None:
         sink.put("validation.freq", spec("logging.eval_interval"))
-    if spec("logging.eval_steps") is not None:
-        sink.put("validation.steps", spec("logging.eval_steps"))
+    evaluation.write(spec, sink, "validation.steps")
     if spec("batch.seq_len") is not None:
         sink.put("validation.seq_len", spec("batch.seq_len"), "as in training")
     # Under a pipeline the schedule takes exactly as many micro batches as in training (torch's
@@ -265,11 +269,12 @@ TOML: tuple[Row, ...] = (
     checkpoint_row(write_checkpoint),
     linked(
         [
+            # The last one that is stated counts as the origin of a leaf.
+            "validation.seq_len",
+            "validation.local_batch_size",
             "validation.enable",
             "validation.freq",
             "validation.steps",
-            "validation.seq_len",
-            "validation.local_batch_size",
         ],
         ["logging.evaluate", "logging.eval_interval", "logging.eval_steps"],
         read=_read_evaluation,
@@ -278,8 +283,8 @@ TOML: tuple[Row, ...] = (
             "validation.enable": ("logging.evaluate",),
             "validation.freq": ("logging.eval_interval",),
             "validation.steps": ("logging.eval_steps",),
-            "validation.seq_len": ("logging.evaluate",),
-            "validation.local_batch_size": ("logging.evaluate",),
+            "validation.seq_len": ("logging.eval_steps",),
+            "validation.local_batch_size": ("logging.eval_steps",),
         },
     ),
     same("profiling.enable_profiling", "logging.profile"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from translator.frameworks.torchtitan import addresses, evaluation
 from translator.frameworks.torchtitan.table.operation import checkpoint_row, write_checkpoint
 from translator.ledger import Entry
 from translator.mapping.rows import Row, linked, same
@@ -81,7 +82,11 @@ def _read_evaluation(native: NativeView) -> Mapping[str, Any]:
     return {
         "logging.evaluate": evaluates,
         "logging.eval_interval": native("validator.freq") if evaluates else None,
-        "logging.eval_steps": native("validator.steps") if evaluates else None,
+        evaluation.LEAF: evaluation.read(
+            native("validator.steps") if evaluates else None,
+            native("training.local_batch_size"),
+            native(addresses.MICRO_BATCH),
+        ),
     }
 
 
@@ -91,8 +96,7 @@ def _write_evaluation(spec: SpecView, sink: Sink) -> None:
     sink.put("validator.enable", True)
     if spec("logging.eval_interval") is not None:
         sink.put("validator.freq", spec("logging.eval_interval"))
-    if spec("logging.eval_steps") is not None:
-        sink.put("validator.steps", spec("logging.eval_steps"))
+    evaluation.write(spec, sink, "validator.steps")
 
 
 ROWS: tuple[Row, ...] = (
