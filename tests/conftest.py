@@ -11,9 +11,10 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 # A slow machine is no failure, and a run that CI repeats must repeat the same examples.
-hypothesis.settings.register_profile("default", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
+# TTX_RANDOM=1 looks for new ones.
+hypothesis.settings.register_profile("random", deadline=None)
+hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("random" if os.environ.get("TTX_RANDOM") else "steady")
 
 
 def corpus_folder() -> Path | None:

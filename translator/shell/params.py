@@ -173,13 +173,13 @@ class Parameters:
         if not values and not part.quoted and part.index is not None and part.name not in self.interp.state.vars:
             out.append(self._hole(part, source).chunks[0])
         flags = QUOTED if part.quoted else (SPLIT if splitting else 0)
-        between = Chunk("", source, part.start, None, BREAK)
+        gap = Chunk("", source, part.start, None, BREAK)
         ifs = self.interp.ifs()
-        if ifs and flags == SPLIT:
-            between = Chunk(ifs[0], source, part.start, None, SPLIT)
+        joint = Chunk(ifs[0], source, part.start, None, SPLIT) if ifs and flags == SPLIT else gap
         for at, value in enumerate(values):
             if at:
-                out.append(between)
+                # Behind an empty element a blank joins nothing: a separator after it belongs to the gap.
+                out.append(joint if values[at - 1].text or not joint.text.isspace() else gap)
             if part.quoted and not value.text:
                 out.append(Chunk("", source, part.start, None, QUOTED))
             out.extend(chunk.flagged(flags) for chunk in value.chunks)
