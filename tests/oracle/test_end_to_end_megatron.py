@@ -175,4 +175,4 @@ def test_parameters(case: Case, megatron: OracleServer, asked: dict[str, Any]) -
 
 def test_enough_is_judged() -> None:
     assert len(CASES) >= 6
-    assert {case.framework.partition("@")[0] for case in CASES} == {"megatron", "torchtitan"}
+    assert {case.framework.partition("@")[0] for case in CASES} >= {"megatron", "torchtitan"}
