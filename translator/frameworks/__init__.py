@@ -83,10 +83,12 @@ def detect(source: Source) -> Framework:
         raise SourceError(f"{source.name} looks like {unread}", fix="name another reader with --from")
     scores = {name: get(name).sniff(source) for name in BUILT_IN}
     best = max(scores, key=lambda name: scores[name])
-    if scores[best] < 0.2:
+    if scores[best] < 0.5:
+        # Others' frameworks are only asked where ours are not sure: looking for them takes time.
         for name in names()[len(BUILT_IN) :]:
             if get(name).sniff(source) >= 0.5:
                 return get(name)
+    if scores[best] < 0.2:
         raise SourceError(
             f"{source.name} is not recognised as a configuration of {', '.join(get(n).title for n in BUILT_IN)}",
             fix="name it with --from FRAMEWORK[@VERSION]",
