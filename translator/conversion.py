@@ -79,8 +79,9 @@ def convert(
     """
     reading.check()
     table = framework.table(version)
-    sink = table.write(reading.flat, reading.origins, nearest=nearest)
-    for address, value in reading.extras.get(framework.name, {}).items():
+    extras = reading.extras.get(framework.name, {})
+    sink = table.write(reading.flat, reading.origins, nearest=nearest, extras=extras)
+    for address, value in extras.items():
         sink.put(reading.table.row_name(address) if reading.table else address, value)
     _keep_given(reading, table, sink)
     if framework.keeps_unknown(version):

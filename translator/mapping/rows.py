@@ -3,7 +3,7 @@
 A row owns native addresses and spec leaves. Every leaf, and every option of a catalogue, is owned by exactly one
 row of a framework's table (`table.Table` checks it). Constructors cover the usual kinds:
 
-* `same`, `choice`, `scaled`, `negated`: one option, one leaf, an invertible lens between them;
+* `same`, `text`, `choice`, `scaled`, `negated`: one option, one leaf, an invertible lens between them;
 * `linked`: several options and leaves that only make sense together, with a read and a write function;
 * `implied`: a leaf that the framework fixes; `absent`: a leaf without meaning there;
 * `own`: options without a neutral meaning, kept verbatim as extras.
@@ -64,6 +64,22 @@ def same(option: str, leaf: str) -> Row:
             _not_here(sink, leaf, value)
 
     return Row((option,), (leaf,), read, write, identical=True)
+
+
+def text(option: str, leaf: str) -> Row:
+    """A name or path; an empty one counts as none."""
+
+    def read(native: NativeView) -> Mapping[str, Any]:
+        return {leaf: native(option) or None}
+
+    def write(spec: SpecView, sink: Sink) -> None:
+        if spec(leaf) == "":
+            sink.short(leaf, Entry.DEFAULT, "an empty name is none")
+        else:
+            plain.write(spec, sink)
+
+    plain = same(option, leaf)
+    return replace(plain, read=read, write=write)
 
 
 def switch(option: str, leaf: str) -> Row:
@@ -169,14 +185,15 @@ def implied(leaf: str, value: Any, note: str) -> Row:
 
 
 def absent(leaf: str, note: str, entry: Entry = Entry.UNSUPPORTED) -> Row:
-    """The leaf has no meaning in this framework; a stated value is lost, as ``entry`` says."""
+    """The leaf has no meaning in this framework; a stated value is lost, as ``entry`` says, unless it means "off"."""
 
     def read(_: NativeView) -> Mapping[str, Any]:
         return {}
 
     def write(spec: SpecView, sink: Sink) -> None:
-        if spec(leaf) is not None:
-            sink.short(leaf, entry, note)
+        value = spec(leaf)
+        if value is not None:
+            sink.short(leaf, Entry.DEFAULT if value is False else entry, note)
 
     return Row((), (leaf,), read, write, note=note)
 

@@ -102,11 +102,16 @@ class Table:
         return flat
 
     def write(
-        self, flat: Mapping[str, Any], origins: Mapping[str, Any] | None = None, *, nearest: bool = False
+        self,
+        flat: Mapping[str, Any],
+        origins: Mapping[str, Any] | None = None,
+        *,
+        nearest: bool = False,
+        extras: Mapping[str, Any] | None = None,
     ) -> Sink:
         """Spec leaves to native values, with everything that could not be said."""
         flat, changed = self._fit(flat, self.version) if nearest and self._fit else (flat, [])
-        view = SpecView(flat, origins, nearest=nearest)
+        view = SpecView(flat, origins, nearest=nearest, extras=extras)
         sink = Sink(self.known, self.names, self.version, self.choices)
         for shortfall in changed:
             sink.short(shortfall.leaf, shortfall.entry, shortfall.note)

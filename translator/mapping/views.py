@@ -36,15 +36,22 @@ class NativeView:
 class SpecView:
     """Spec values by dotted leaf path."""
 
-    __slots__ = ("_flat", "nearest", "origins")
+    __slots__ = ("_flat", "extras", "nearest", "origins")
 
     def __init__(
-        self, flat: Mapping[str, Any], origins: Mapping[str, Any] | None = None, *, nearest: bool = False
+        self,
+        flat: Mapping[str, Any],
+        origins: Mapping[str, Any] | None = None,
+        *,
+        nearest: bool = False,
+        extras: Mapping[str, Any] | None = None,
     ) -> None:
         self._flat = flat
         # Whether a layout that cannot be said gives way to the nearest one that can run.
         self.nearest = nearest
         self.origins = origins or {}
+        # Options of the target itself that have no neutral meaning, as the source states them.
+        self.extras = extras or {}
 
     def __call__(self, leaf: str, default: Any = None) -> Any:
         """The value of ``leaf``, or ``default`` when it is None."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from translator.frameworks.megatron.table.moe import stretches
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, choice, implied, linked, same, switch
 from translator.mapping.views import NativeView, Sink, SpecView
@@ -117,7 +118,7 @@ def _read_positions(native: NativeView) -> Mapping[str, Any]:
     flat["model.rope.interleaved"] = True if latent else bool(native("rotary_interleaved"))
     flat["model.rope.scaling"] = "none"
     if latent:
-        if native("rope_type") != "rope":
+        if stretches(native):
             flat.update(_yarn(native("rotary_scaling_factor", 40.0)))
     elif native("position_embedding_type") == "yarn":
         flat.update({"model.rope.scaling": "yarn"})
@@ -128,7 +129,7 @@ def _read_positions(native: NativeView) -> Mapping[str, Any]:
         flat["model.rope.low_freq_factor"] = 1.0
         flat["model.rope.high_freq_factor"] = 4.0
         flat["model.rope.original_max_positions"] = 8192
-    elif native("rotary_seq_len_interpolation_factor"):
+    elif (native("rotary_seq_len_interpolation_factor") or 1) != 1:
         flat["model.rope.scaling"] = "linear"
         flat["model.rope.scaling_factor"] = float(native("rotary_seq_len_interpolation_factor"))
     return flat
@@ -187,9 +188,8 @@ def _write_positions(spec: SpecView, sink: Sink) -> None:
         )
     factor = spec("model.rope.scaling_factor")
     if latent:
-        if not sink.put("rope_type", "yarn" if scaling == "yarn" else "rope") and scaling != "yarn":
-            for leaf in ("scaling", "scaling_factor", "original_max_positions", "beta_fast", "beta_slow"):
-                sink.short(f"model.rope.{leaf}", Entry.UNSUPPORTED, "latent attention always has yarn in this version")
+        if not sink.put("rope_type", "yarn" if scaling == "yarn" else "rope") and scaling == "none":
+            sink.put("rotary_scaling_factor", 1.0, "this version always has yarn, which does nothing then")
         if scaling == "yarn":
             if factor is not None:
                 sink.put("rotary_scaling_factor", factor)

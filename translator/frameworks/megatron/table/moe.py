@@ -215,6 +215,15 @@ _MLA = {
 }
 
 
+def stretches(native: NativeView) -> bool:
+    """Whether the yarn of latent attention does anything.
+
+    With a factor of 1 all frequencies and scales are those without it
+    (``core/models/common/embeddings/yarn_rotary_pos_embedding.py:79-88, :253`` at 0.18.0).
+    """
+    return bool(native("rope_type") != "rope" and native("rotary_scaling_factor", 40.0) != 1)
+
+
 def _read_mla(native: NativeView) -> Mapping[str, Any]:
     if not native("multi_latent_attention"):
         return {"model.mla.enabled": False}
@@ -222,7 +231,7 @@ def _read_mla(native: NativeView) -> Mapping[str, Any]:
     for option, name in _MLA.items():
         flat[f"model.mla.{name}"] = native(option)
     flat["model.mla.q_rank"] = native("q_lora_rank") or 0
-    if native("rope_type") == "rope":
+    if not stretches(native):
         flat["model.mla.mscale"] = flat["model.mla.mscale_all_dim"] = None
     return flat
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from translator.frameworks.megatron.settle.batch import ONE_MICRO_BATCH
 from translator.ledger import Entry
-from translator.mapping.rows import Row, implied, linked, same, switch
+from translator.mapping.rows import Row, implied, linked, same, switch, text
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.native import GPUS_PER_NODE, NODES, PROGRAM
 from translator.spec.derive import accumulation
@@ -65,7 +65,7 @@ def _read_boards(native: NativeView) -> Mapping[str, Any]:
     folder = native("tensorboard_dir")
     return {
         "logging.tensorboard": bool(folder),
-        "logging.tensorboard_dir": folder,
+        "logging.tensorboard_dir": folder or None,
         "logging.wandb": bool(native("wandb_project")),
     }
 
@@ -73,6 +73,8 @@ def _read_boards(native: NativeView) -> Mapping[str, Any]:
 def _write_boards(spec: SpecView, sink: Sink) -> None:
     if spec("logging.tensorboard"):
         sink.put("tensorboard_dir", spec("logging.tensorboard_dir", "tensorboard"))
+    if spec("logging.tensorboard_dir") == "":
+        sink.short("logging.tensorboard_dir", Entry.DEFAULT, "an empty name is none")
     if spec("logging.wandb"):
         sink.need("logging.wandb", "Megatron-LM asks for names: add --wandb-project and --wandb-exp-name")
 
@@ -158,7 +160,7 @@ ROWS: tuple[Row, ...] = (
     ),
     same("split", "data.split"),
     switch("mock_data", "data.mock"),
-    same("tokenizer_model", "data.tokenizer"),
+    text("tokenizer_model", "data.tokenizer"),
     same("tokenizer_type", "data.tokenizer_type"),
     same("seed", "data.seed"),
     switch("deterministic_mode", "data.deterministic"),
@@ -166,8 +168,8 @@ ROWS: tuple[Row, ...] = (
     switch("reset_position_ids", "data.reset_positions"),
     switch("reset_attention_mask", "data.reset_attention"),
     switch("eod_mask_loss", "data.mask_end_of_document"),
-    same("save", "checkpoint.save"),
-    same("load", "checkpoint.load"),
+    text("save", "checkpoint.save"),
+    text("load", "checkpoint.load"),
     same("save_interval", "checkpoint.interval"),
     implied("checkpoint.keep_latest", 0, "Megatron-LM keeps every checkpoint"),
     replace(switch("async_save", "checkpoint.asynchronous"), write=_write_asynchronous),

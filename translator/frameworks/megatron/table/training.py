@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -339,6 +340,12 @@ def _nearest_recompute(spec: SpecView, sink: Sink, method: str | None) -> None:
         sink.short(f"recompute.{leaf}", Entry.APPROXIMATED, why)
 
 
+def _read_clip(native: NativeView) -> Mapping[str, Any]:
+    """No norm is above infinity, so that it clips nothing; 0 turns clipping off."""
+    bound = native("clip_grad")
+    return {"optimizer.clip_grad_norm": 0.0 if bound == math.inf else bound}
+
+
 def _write_nan_check(spec: SpecView, sink: Sink) -> None:
     wanted = spec("loss.cpu_check_nan")
     if wanted and spec("precision.compute") == "fp16" and not spec("precision.loss_scale"):
@@ -464,7 +471,7 @@ ROWS: tuple[Row, ...] = (
             "apply_wd_to_qk_layernorm": ("optimizer.decay_scope",),
         },
     ),
-    same("clip_grad", "optimizer.clip_grad_norm"),
+    replace(same("clip_grad", "optimizer.clip_grad_norm"), read=_read_clip),
     same("decoupled_lr", "optimizer.embedding_lr"),
     same("decoupled_min_lr", "optimizer.embedding_min_lr"),
     implied("optimizer.implementation", "fused", "Megatron-LM always updates with a fused kernel"),

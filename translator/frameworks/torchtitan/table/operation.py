@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from translator.frameworks.torchtitan import addresses, evaluation
+from translator.frameworks.torchtitan import addresses, evaluation, folders
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, implied, linked, same
 from translator.mapping.views import NativeView, Sink, SpecView
-from translator.native import GPUS_PER_NODE, NODES, PROGRAM
+from translator.native import GPUS_PER_NODE, NODES, PROGRAM, Origin
 
 
 def _dataset(native: NativeView, prefix: str) -> list[str] | None:
@@ -61,9 +61,11 @@ def _read_tokenizer(native: NativeView) -> Mapping[str, Any]:
 def read_checkpoint(native: NativeView) -> Mapping[str, Any]:
     """What is saved and loaded; nothing unless checkpoints are enabled."""
     enabled = bool(native("checkpoint.enable"))
+    folder = folders.read(native, "checkpoint.folder") if enabled else None
     return {
-        "checkpoint.save": native("checkpoint.folder") if enabled else None,
-        "checkpoint.load": native("checkpoint.initial_load_path") if enabled else None,
+        "checkpoint.save": None if native("checkpoint.load_only") else folder,
+        # A run continues from its own folder by itself.
+        "checkpoint.load": (native("checkpoint.initial_load_path") or folder) if enabled else None,
         "checkpoint.interval": native("checkpoint.interval") if enabled else None,
         "checkpoint.keep_latest": native("checkpoint.keep_latest_k") if enabled else None,
         "checkpoint.asynchronous": native("checkpoint.async_mode") not in (None, "disabled") if enabled else None,
@@ -73,6 +75,12 @@ def read_checkpoint(native: NativeView) -> Mapping[str, Any]:
     }
 
 
+def _is_open(spec: SpecView, leaf: str) -> bool:
+    """Whether the source states the folder, but not as text that can be read."""
+    origin = spec.origins.get(f"checkpoint.{leaf}")
+    return origin is not None and origin.origin is Origin.UNKNOWN
+
+
 def _load_model_only(native: NativeView) -> Any:
     return native("checkpoint.initial_load_model_only")
 
@@ -80,17 +88,20 @@ def _load_model_only(native: NativeView) -> Any:
 def write_checkpoint(spec: SpecView, sink: Sink) -> None:
     """Save and load as the leaves say."""
     save, load = spec("checkpoint.save"), spec("checkpoint.load")
-    if save is None and load is None:
+    saves, loads = (_is_open(spec, leaf) or value is not None for leaf, value in (("save", save), ("load", load)))
+    if not saves and not loads:
         for leaf in ("interval", "keep_latest", "asynchronous", "weights_only"):
             sink.short(f"checkpoint.{leaf}", Entry.IRRELEVANT, "nothing is saved or loaded")
         return
-    sink.put("checkpoint.enable", True)
-    sink.put("checkpoint.folder", save or "checkpoint")
+    sink.put("checkpoint.enable", True, "" if save or not saves else "where to is not in the source")
+    if save is not None:
+        folders.write(spec, sink, "checkpoint.folder", save)
+    elif not saves and not sink.put("checkpoint.load_only", True, "the source loads and does not save"):
+        sink.remarks["checkpoint.enable"] = "this version saves, too"
     if load is not None and load != save:
         sink.put("checkpoint.initial_load_path", load)
         if spec("checkpoint.weights_only") is not None:
             sink.put("checkpoint.initial_load_model_only", spec("checkpoint.weights_only"))
-    # A run continues from its own folder by itself, so loading from where one saves needs no option.
     sink.short("checkpoint.load", Entry.ADAPTED, "torchtitan continues from checkpoint.folder by itself")
     sink.short("checkpoint.weights_only", Entry.ADAPTED, "a run continues from its own folder with all its state")
     for leaf, address in (
@@ -142,7 +153,7 @@ def _read_boards(native: NativeView) -> Mapping[str, Any]:
     enabled = bool(native("metrics.enable_tensorboard"))
     return {
         "logging.tensorboard": enabled,
-        "logging.tensorboard_dir": native("metrics.save_tb_folder") if enabled else None,
+        "logging.tensorboard_dir": folders.read(native, "metrics.save_tb_folder") if enabled else None,
     }
 
 
@@ -150,7 +161,7 @@ def _write_boards(spec: SpecView, sink: Sink) -> None:
     if spec("logging.tensorboard"):
         sink.put("metrics.enable_tensorboard", True)
         if spec("logging.tensorboard_dir"):
-            sink.put("metrics.save_tb_folder", spec("logging.tensorboard_dir"))
+            folders.write(spec, sink, "metrics.save_tb_folder", spec("logging.tensorboard_dir"))
 
 
 def _write_garbage(spec: SpecView, sink: Sink) -> None:

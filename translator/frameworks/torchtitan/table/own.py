@@ -8,10 +8,11 @@ from translator.spec.touches import Touches
 
 OWN_ROWS: tuple[Row, ...] = (
     own(
-        ("job.config_file", "job.dump_folder", "job.description", "job.print_config", "job.save_config_file"),
+        ("job.config_file", "job.description", "job.print_config", "job.save_config_file"),
         Touches.NOTHING,
         "names and prints the job",
     ),
+    own(("job.dump_folder",), Touches.OPERATION, "stands before the folders of checkpoints and TensorBoard"),
     own(("job.use_for_integration_test",), Touches.NOTHING, "marks a test"),
     own(
         ("job.custom_config_module", "experimental.custom_args_module"),

@@ -1,0 +1,63 @@
+"""Values that mean "none" or "no change", however they are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from translator import api
+from translator.ledger import Entry
+from translator.reading import ReadOptions
+from translator.source import Source
+
+RUN = """--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 512 --max-position-embeddings 512
+--vocab-size 1024 --lr 1e-3 --train-iters 10 --bf16 --micro-batch-size 1 --global-batch-size 8 """
+LATENT = """--multi-latent-attention --kv-lora-rank 64 --qk-head-dim 32 --qk-pos-emb-head-dim 16 --v-head-dim 32
+--position-embedding-type rope --normalization RMSNorm --swiglu --disable-bias-linear --num-experts 8
+--moe-router-topk 2 --moe-ffn-hidden-size 128 --moe-grouped-gemm --qk-layernorm """
+
+
+def _convert(options: str, to: str = "torchtitan@0.2.2") -> Any:
+    source = Source("run.args", RUN + options)
+    return api.convert(source, to, framework="megatron@0.18.0", options=ReadOptions(world_size=8))
+
+
+@pytest.mark.parametrize("option", ["save", "load", "tensorboard-dir", "tokenizer-model", "wandb-project"])
+@pytest.mark.parametrize("to", ["torchtitan@0.2.2", "torchtitan@0.3.0", "megatron@0.18.0", "megatron@0.16.0"])
+def test_an_empty_name_is_none(option: str, to: str) -> None:
+    done = _convert(f"--{option} '' --save-interval 5", to)
+    assert [finding for finding in done.findings if finding.code == "L290"] == []
+    assert done.back.flat["checkpoint.save"] is None
+
+
+@pytest.mark.parametrize("bound", ["inf", "0", "0.0"])
+def test_a_bound_that_clips_nothing_is_no_clipping(bound: str) -> None:
+    done = _convert(f"--clip-grad {bound}")
+    assert done.source.flat["optimizer.clip_grad_norm"] == 0
+    assert done.sink.values["training.max_norm"] >= 1e9
+    assert [finding for finding in done.findings if finding.code == "L290"] == []
+
+
+@pytest.mark.parametrize("to", ["torchtitan@0.2.2", "megatron@0.12.0", "megatron@0.18.0"])
+def test_yarn_by_a_factor_of_one_is_no_yarn(to: str) -> None:
+    done = _convert(f"{LATENT} --rope-type yarn --rotary-scaling-factor 1.0 --mscale 1.0 --mscale-all-dim 1.0", to)
+    assert done.source.flat["model.rope.scaling"] == "none"
+    options = ("--rope-type", "--rotary-scaling-factor", "--mscale", "--mscale-all-dim")
+    lost = [line.option for line in done.ledger if line.option in options and line.entry.is_loss]
+    assert lost == []
+
+
+def test_yarn_that_stretches_is_told_apart() -> None:
+    done = _convert(f"{LATENT} --rope-type yarn --rotary-scaling-factor 40")
+    assert done.source.flat["model.rope.scaling"] == "yarn"
+
+
+@pytest.mark.parametrize(
+    ("option", "entry"), [("", Entry.UNSUPPORTED), ("--no-check-for-nan-in-loss-and-grad", Entry.DEFAULT)]
+)
+def test_what_is_off_is_not_lost_where_it_does_not_exist(option: str, entry: Entry) -> None:
+    done = _convert(option)
+    name = option or "check_for_nan_in_loss_and_grad"
+    line = next(line for line in done.ledger if line.option == name)
+    assert line.entry is entry
