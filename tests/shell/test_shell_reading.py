@@ -323,3 +323,69 @@ def test_plain_arguments() -> None:
 def test_too_many_plain_arguments() -> None:
     with pytest.raises(SourceError):
         split_words("x " * 100_000, "args.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "world"),
+    [
+        ("ssh -p 22 node1 'cd /w && torchrun --nproc_per_node 8 --nnodes 2 train.py --lr 1'", 16),
+        ("ssh node1 cd /w '&&' torchrun --nproc_per_node 8 train.py --lr 1", 8),
+        ('pdsh -w "node[1-4]" "cd /w; torchrun --nproc_per_node 8 --nnodes 4 train.py --lr 1"', 32),
+        ("ray job submit --address=http://x:1 --no-wait -- torchrun --nproc_per_node 4 train.py --lr 1", 4),
+        ("kubectl exec -it pod-0 -c main -- bash -c 'torchrun --nproc_per_node 8 train.py --lr 1'", 8),
+        ("kubectl -n ml exec pod-0 -- torchrun --nproc_per_node 8 train.py --lr 1", 8),
+        ("sbatch -N 2 --ntasks-per-node=8 --wrap 'srun python train.py --lr 1'", 16),
+        ('sbatch -N 2 --wrap="torchrun --nnodes 2 --nproc_per_node 8 train.py --lr 1"', 16),
+        ("salloc -N 2 srun --ntasks-per-node 8 python train.py --lr 1", 16),
+        ("tmux new-session -d -s run 'torchrun --nproc_per_node 8 train.py --lr 1'", 8),
+        ("screen -dmS run torchrun --nproc_per_node 8 train.py --lr 1", 8),
+        ("aprun -n 16 -N 8 python train.py --lr 1", 16),
+    ],
+)
+def test_programs_that_start_the_launch_elsewhere(text: str, world: int) -> None:
+    launch = only(text)
+    assert launch.program.text == "train.py"
+    assert words(launch) == ["--lr", "1"]
+    assert launch.world_size == world
+
+
+def test_a_script_that_the_script_writes_is_read_when_it_is_called() -> None:
+    text = """
+cat > inner.sh <<'EOF'
+#!/bin/bash
+torchrun --nproc_per_node 8 train.py --lr $1
+EOF
+echo 'echo done' >> inner.sh
+chmod +x inner.sh
+srun -N 2 bash ./inner.sh 3e-4
+"""
+    launch = only(text)
+    assert words(launch) == ["--lr", "3e-4"]
+    assert launch.argv[1].place.line == 8
+    assert launch.world_size == 8
+
+
+def test_what_sbatch_is_asked_for_counts_before_the_script_that_was_written() -> None:
+    text = """
+cat > job.sh <<EOF
+#SBATCH -N 2
+#SBATCH --ntasks-per-node=4
+srun python train.py --nodes \\$SLURM_NNODES
+EOF
+sbatch -N 3 job.sh
+"""
+    launch = only(text)
+    assert words(launch) == ["--nodes", "3"]
+    assert launch.world_size == 12
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo 'torchrun train.py' > a.sh; nvidia-smi > a.sh; bash a.sh",
+        "echo 'bash a.sh' > a.sh; bash a.sh",
+        "nvidia-smi > a.sh; echo 'torchrun train.py' >> a.sh; bash a.sh",
+    ],
+)
+def test_a_file_of_another_program_is_not_made_up(text: str) -> None:
+    assert read(text).launches == ()

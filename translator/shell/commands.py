@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from translator.shell import builtins, filters, launch
 from translator.shell.assigning import Assigning
+from translator.shell.core import NOTHING
 from translator.shell.expand import supply
 from translator.shell.flow import Flow, LimitError
 from translator.shell.lexer import Lexer
@@ -143,12 +145,13 @@ class Commands(Assigning):
         for heredoc in node.heredocs:
             self.stdin = self._heredoc(heredoc, node.source)
         diverted = target is not None
+        before = self.bodies.pop(normpath(target.text), None) if target is not None else None
         if diverted:
-            self.out, self.opaque = None if appends else [], False
+            self.out, self.opaque = None if appends and before is None else [], False
         try:
             flow = action()
             if target is not None and self.out and not self.opaque:
-                self.write(target, Value(self.out))
+                self.write(target, Value((*before.chunks, *self.out) if appends and before is not None else self.out))
         finally:
             if diverted:
                 self.opaque = outer_opaque
@@ -196,6 +199,8 @@ class Commands(Assigning):
         if path.text.startswith("/dev/") or len(self.files) >= MAX_FILES:
             return
         place = self.here()
+        if path.known:
+            self.bodies[normpath(path.text)] = body
         self.files.append(WrittenFile(path.word(place), body.word(place), place))
 
     # -- other programs
@@ -229,6 +234,8 @@ class Commands(Assigning):
         word = other.words[0] if other.words else None
         if word is None or not word.known or "/" not in word.text or not word.text.endswith((".sh", ".bash")):
             return False
+        if normpath(word.text) in self.bodies:
+            return True
         return self.read_sibling is not None and self.read_sibling(word.text) is not None
 
     def _inner(self, other: launch.Other) -> bool:
@@ -266,18 +273,20 @@ class Commands(Assigning):
                 var.exported = True
             self.context = shell.context
             if shell.code is not None:
+                if shell.batch:
+                    self.allocate(Source("", self.source.file), shell.allocation)
                 self.state.positional = list(shell.arguments[1:])
                 self.zero = shell.arguments[0] if shell.arguments else self.zero
                 return self.evaluate_text(shell.code)
             if code is not None:
                 self.state.positional = list(shell.arguments)
                 if shell.batch:
-                    self.allocate(Source(code.text, self.source.file))
+                    self.allocate(Source(code.text, self.source.file), shell.allocation)
                 return self.evaluate_text(code)
             assert shell.script is not None
             self.state.positional = list(shell.arguments)
             self.zero = self.file_name = shell.script
-            return self.read_file(shell.script, "called", batch=shell.batch)
+            return self.read_file(shell.script, "called", batch=shell.batch, asked=shell.allocation)
 
         self.assumable = True
         self.state.status = 0
@@ -309,9 +318,14 @@ class Commands(Assigning):
         source = DerivedSource(code.chunks, self.source)
         return self.run_text(source)
 
-    def read_file(self, path: Value, verb: str, *, batch: bool = False) -> Flow | None:
-        """Evaluate another file of the script's author."""
+    def read_file(
+        self, path: Value, verb: str, *, batch: bool = False, asked: Mapping[str, Value] = NOTHING
+    ) -> Flow | None:
+        """Evaluate another file of the script's author, or one that the script has written."""
 
+        body = self.bodies.get(normpath(path.text)) if path.known else None
+        if body is not None:
+            return self._read_written(path, body, batch=batch, asked=asked)
         name, text = path.text, None
         if self.read_sibling is not None:
             if path.known:
@@ -343,13 +357,30 @@ class Commands(Assigning):
         try:
             source = Source(text.replace("\r\n", "\n"), name)
             if batch:
-                self.allocate(source)
+                self.allocate(source, asked)
             flow = self.run_text(source)
             self.settle_pending(mark, frozenset({"return"}))
         finally:
             self.file_name = outer_file
             self.file_depth -= 1
             self.reading.pop()
+        return None if flow is not None and flow.kind == "return" else flow
+
+    def _read_written(self, path: Value, body: Value, *, batch: bool, asked: Mapping[str, Value]) -> Flow | None:
+        """Evaluate a file that the script has written."""
+        self.file_depth += 1
+        if self.file_depth > 10:
+            raise LimitError("files read each other more than 10 deep")
+        outer_file, self.file_name = self.file_name, path
+        mark = len(self.pending)
+        try:
+            if batch:
+                self.allocate(Source(body.text, self.source.file), asked)
+            flow = self.evaluate_text(body)
+            self.settle_pending(mark, frozenset({"return"}))
+        finally:
+            self.file_name = outer_file
+            self.file_depth -= 1
         return None if flow is not None and flow.kind == "return" else flow
 
     def environment(self, extra: Mapping[str, Value]) -> dict[str, Word]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from translator.findings import Finding, Level, Place
 from translator.shell import sbatch
@@ -13,6 +14,7 @@ from translator.shell.state import State, Var
 from translator.shell.syntax import Block, Node
 from translator.shell.values import Chunk, Launch, Source, Unknown, Value, WrittenFile
 
+NOTHING: Mapping[str, Value] = MappingProxyType({})
 MAX_STEPS = 200_000
 MAX_DEPTH = 90
 MAX_VALUE = 1_000_000
@@ -38,6 +40,8 @@ class Core:
         self._reported: set[tuple[str, str, Place | None]] = set()
         self.launches: list[Launch] = []
         self.files: list[WrittenFile] = []
+        # What the files hold that the script itself has written so far, by path.
+        self.bodies: dict[str, Value] = {}
         self.holes: list[Unknown] = []
         self.pending: list[tuple[Flow, State, Unknown]] = []
         self.context = Context()
@@ -71,9 +75,9 @@ class Core:
         self.allocate(source)
         self.expander = Expander(self)  # type: ignore[arg-type]
 
-    def allocate(self, source: Source) -> None:
-        """Take ``#SBATCH`` directives into account."""
-        found = sbatch.directives(source)
+    def allocate(self, source: Source, asked: Mapping[str, Value] = NOTHING) -> None:
+        """Take ``#SBATCH`` directives into account, and what ``sbatch`` is asked for."""
+        found = sbatch.directives(source, asked)
         if not found and self.allocation:
             return
         self.allocation = found

@@ -17,7 +17,7 @@ from translator.shell.launchers import (
     TWO_VALUES,
     Launcher,
 )
-from translator.shell.values import Launch, Value, Word
+from translator.shell.values import Chunk, Launch, Value, Word
 
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*\Z")
 _PAIR = re.compile(r"([A-Za-z_]\w*)=")
@@ -44,13 +44,17 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A command that turns out to be a shell: a string of code, a script with arguments, or code on standard input."""
+    """A command that turns out to be a shell: a string of code, a script with arguments, or code on standard input.
+
+    ``allocation`` is what a batch system is asked for on the command line, which counts before the script's own lines.
+    """
 
     context: Context
     code: Value | None
     script: Value | None
     arguments: tuple[Value, ...]
     batch: bool = False
+    allocation: dict[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ def strip(words: Sequence[Value], context: Context) -> Program | Shell | Other:
             return _batch(words, context)
         elif name in LAUNCHERS:
             outcome = _launcher(name, LAUNCHERS[name], words[1:], context)
+            if LAUNCHERS[name].joins and isinstance(outcome, tuple):
+                return Shell(outcome[1], _joined(outcome[0]), None, ())
         elif _is_script(words[0]):
             return Program(context, words[0], None, tuple(words[1:]))
         else:
@@ -113,6 +119,17 @@ def strip(words: Sequence[Value], context: Context) -> Program | Shell | Other:
             return outcome
         words, context = outcome
     return Other(context, tuple(words))
+
+
+def _joined(words: Sequence[Value]) -> Value:
+    """Words with a space between, as another shell reads them."""
+    chunks: list[Chunk] = []
+    for word in words:
+        if chunks:
+            last = chunks[-1]
+            chunks.append(Chunk(" ", last.source, last.offset))
+        chunks.extend(word.chunks)
+    return Value(chunks)
 
 
 def _is_script(word: Value) -> bool:
@@ -142,10 +159,18 @@ def _shell(words: Sequence[Value], context: Context) -> Shell | Other:
 def _batch(words: Sequence[Value], context: Context) -> Shell:
     """``sbatch [options] script arguments``, or the script on standard input."""
     at, said, env = 1, dict(context.said), dict(context.env)
+    code: Value | None = None
     while at < len(words) and words[at].text.startswith("-") and words[at].text != "-":
+        if words[at].text.startswith("--wrap="):
+            code = _after(words[at], len("--wrap="))
+        elif words[at].text == "--wrap" and at + 1 < len(words):
+            code = words[at + 1]
         at = _option(LAUNCHERS["srun"], words, at, said, env)
+    inner = Context(context.names, context.said, env)
+    if code is not None:
+        return Shell(inner, code, None, (), batch=True, allocation=said)
     script = words[at] if at < len(words) and words[at].text != "-" else None
-    return Shell(Context(context.names, context.said, env), None, script, tuple(words[at + 1 :]), batch=True)
+    return Shell(inner, None, script, tuple(words[at + 1 :]), batch=True, allocation=said)
 
 
 def _python(words: Sequence[Value], context: Context) -> Program | Other | tuple[Sequence[Value], Context]:
@@ -327,7 +352,7 @@ def _sizes(
             said.pop("tasks", None)
         merged = Context(context.names, said)
         return _complete(merged.number("nodes"), merged.number("per_node"), merged.number("tasks"), single=False)
-    if any(name.startswith(("mpi", "orterun")) for name in context.names):
+    if any(name.startswith(("mpi", "orterun", "aprun")) for name in context.names):
         return _complete(None, context.number("per_node"), context.number("tasks"), single=False)
     world = env.get("WORLD_SIZE")
     if world is not None and world.text.isascii() and world.text.isdigit() and len(world.text) < 10:

@@ -18,6 +18,7 @@ class Launcher:
     in ``valued`` do. ``roles`` says what an option's value means: ``nodes``, ``per_node`` (processes per node),
     ``tasks`` (processes in all), ``env`` (NAME=value pairs), ``gpus_per_node``. ``skip`` operands stand before the
     command. ``module`` and ``bare`` are the options for ``-m`` and "run this as it is".
+    ``joins`` launchers hand their words, joined by spaces, to another shell.
     ``once_per_node`` launchers start their processes themselves: an outer launcher's task count does not multiply.
     """
 
@@ -34,6 +35,7 @@ class Launcher:
     once_per_node: bool = False
     defaults: dict[str, int] = field(default_factory=dict)
     until_separator: bool = False
+    joins: bool = False
 
 
 def _roles(**names: str) -> dict[str, str]:
@@ -134,7 +136,23 @@ LAUNCHERS: dict[str, Launcher] = {
     "chrt": Launcher(skip=1, greedy=False),
     "timeout": Launcher(skip=1, valued=frozenset({"-k", "-s", "--kill-after", "--signal"}), greedy=False),
     "sudo": Launcher(assignments=True, valued=frozenset({"-u", "-g", "-C", "-h", "-p"}), greedy=False),
-    "ssh": Launcher(skip=1, valued=frozenset({"-p", "-i", "-o", "-l", "-F"}), greedy=False),
+    "ssh": Launcher(skip=1, valued=frozenset({"-p", "-i", "-o", "-l", "-F", "-b", "-c", "-E", "-J", "-L", "-R", "-S"}),
+                    greedy=False, joins=True),
+    "pdsh": Launcher(valued=frozenset({"-w", "-x", "-g", "-X", "-R", "-l", "-f", "-t", "-u", "-P"}), greedy=False,
+                     joins=True),
+    "clush": Launcher(valued=frozenset({"-w", "-x", "-g", "-X", "-l", "-f", "-t", "-u", "-o"}), greedy=False,
+                      joins=True),
+    "kubectl": Launcher(subcommands=frozenset({"exec", "run"}), until_separator=True, greedy=False,
+                        valued=frozenset({"-c", "--container", "-n", "--namespace", "--image", "--context"})),
+    "ray": Launcher(subcommands=frozenset({"submit"}), until_separator=True, joins=True,
+                    flags=frozenset({"--no-wait", "--verify", "--no-format"})),
+    "salloc": Launcher(roles=_SRUN_ROLES, flags=frozenset({"-I", "-K", "-O", "-Q", "-k", "-s", "-v", "--exclusive",
+                       "--overcommit", "--oversubscribe", "--quiet", "--verbose", "--no-shell"})),
+    "aprun": Launcher(valued=frozenset({"-n", "-N", "-d", "-j", "-S", "-cc", "-e", "-L"}), greedy=False,
+                      roles=_roles(tasks="-n", per_node="-N", env="-e")),
+    "screen": Launcher(valued=frozenset({"-S", "-dmS", "-dmLS", "-h", "-s", "-t", "-Logfile"}), greedy=False),
+    "tmux": Launcher(subcommands=frozenset({"new-session", "new"}), joins=True, greedy=False,
+                     valued=frozenset({"-s", "-n", "-c", "-x", "-y", "-t", "-e", "-F"})),
     "singularity": Launcher(
         subcommands=frozenset({"exec", "run"}),
         skip=1,
@@ -159,6 +177,9 @@ LAUNCHERS: dict[str, Launcher] = {
 """Launchers by the last component of their path, or by module for ``python -m``."""
 
 LAUNCHERS["mpiexec"] = LAUNCHERS["mpiexec.hydra"] = LAUNCHERS["orterun"] = LAUNCHERS["mpirun"]
+LAUNCHERS["parallel-ssh"] = LAUNCHERS["pssh"] = Launcher(
+    valued=frozenset({"-h", "-H", "-l", "-p", "-t", "-o", "-e", "-x", "-O"}), greedy=False, joins=True
+)
 LAUNCHERS["apptainer"] = LAUNCHERS["singularity"]
 LAUNCHERS["podman"] = LAUNCHERS["docker"]
 LAUNCHERS["deepspeed.launcher.runner"] = LAUNCHERS["deepspeed"]

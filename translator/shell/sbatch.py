@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from translator.shell.values import Chunk, Source, Value
 
@@ -28,9 +29,12 @@ _VARIABLES = {
 _COUNTS = frozenset({"nodes", "tasks", "per_node", "gpus_per_node", "gpus", "cpus"})
 
 
-def directives(source: Source) -> dict[str, Value]:
-    """What the directives ask for, by role; values keep their place. Placeholders and ranges are left out."""
-    if "#SBATCH" not in source.text:
+def directives(source: Source, asked: Mapping[str, Value]) -> dict[str, Value]:
+    """What the directives ask for, by role; values keep their place. Placeholders and ranges are left out.
+
+    ``asked`` is what stands on the command line of ``sbatch``, which counts before the directives.
+    """
+    if "#SBATCH" not in source.text and not asked:
         return {}
     found: dict[str, Value] = {}
     for line in _DIRECTIVE.finditer(source.text):
@@ -52,6 +56,7 @@ def directives(source: Source) -> dict[str, Value]:
                     continue
                 text = low
             found[role] = Value((Chunk(text, source, start),))
+    found.update((role, value) for role, value in asked.items() if value.known and value.text.isdigit())
     return _derived(found, source)
 
 

@@ -61,3 +61,19 @@ def test_what_is_off_is_not_lost_where_it_does_not_exist(option: str, entry: Ent
     name = option or "check_for_nan_in_loss_and_grad"
     line = next(line for line in done.ledger if line.option == name)
     assert line.entry is entry
+
+
+@pytest.mark.parametrize(("over", "launches"), [("--node_rank", 1), ("--nnodes", 3)])
+def test_a_loop_over_nodes_is_one_launch(over: str, launches: int) -> None:
+    command = f"torchrun --nproc_per_node 8 {over} $i pretrain_gpt.py {RUN.replace(chr(10), ' ')}"
+    text = f'for i in 1 2 3; do\n  ssh host$i "cd /w && {command}" &\ndone\nwait\n'
+    done = api.convert(Source("run.sh", text), "torchtitan@0.2.2")
+    several = [finding for finding in done.findings if finding.code == "R023"]
+    assert len(several) == (launches > 1)
+
+
+def test_a_batch_that_does_not_divide_is_said_of_training() -> None:
+    done = _convert("--global-batch-size 12")
+    said = [finding.message for finding in done.findings if finding.code == "S101"]
+    assert len(said) == 1
+    assert said[0].startswith("global batch (12)")

@@ -54,6 +54,7 @@ TELLTALE = frozenset(
 )
 # What the ledger calls facts of the launch, whose spelling depends on the launcher.
 _LABELS = {NODES: "nodes", GPUS_PER_NODE: "GPUs per node", PROGRAM: "program"}
+_OF_A_NODE = re.compile(r"(?:NODE_|GROUP_|LOCAL_)?RANK|MASTER_ADDR|MASTER_PORT|HOSTNAME|I|J|NODE|HOST", re.IGNORECASE)
 SNIFFED_CHARACTERS = 400_000
 LEAST_OPTIONS = 3
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
@@ -199,6 +200,8 @@ def _from_script(
     scored = [(launch, _score(launch, catalogue)) for launch in reading.launches]
     candidates = [(launch, score) for launch, score in scored if score >= LEAST_OPTIONS or _is_entry_point(launch)]
     candidates = [(launch, score) for launch, score in candidates if score] or candidates
+    # A loop over the nodes starts the same program once per node.
+    candidates = list({_same_run(launch): (launch, score) for launch, score in reversed(candidates)}.values())[::-1]
     if not candidates:
         raise SourceError(f"{path} starts no program that takes options of Megatron-LM", fix=_why_nothing(reading))
     findings = list(reading.findings)
@@ -215,6 +218,14 @@ def _from_script(
         if environment.get(name) == variables[name] and not re.search(rf"\bexport\b[^\n;]*\b{name}\b", text):
             del environment[name]
     return _Command(launch.argv, environment, facts, findings, launch.place)
+
+
+def _same_run(launch: Launch) -> tuple[object, ...]:
+    """What two launches have in common when only the node differs."""
+    environment = [(name, word.text) for name, word in launch.env.items() if not _OF_A_NODE.fullmatch(name)]
+    words = tuple(word.text for word in (launch.program, *launch.argv))
+    sizes = (str(launch.nnodes), str(launch.nproc_per_node), launch.world_size)
+    return words, tuple(sorted(environment)), sizes
 
 
 def _score(launch: Launch, catalogue: Catalogue) -> int:

@@ -72,10 +72,10 @@ def evaluation_batch(state: Settling) -> None:
 @BATCH.rule()
 def batches_divide(state: Settling) -> None:
     """Global batches are whole numbers of micro batches on every replica."""
-    if state["eval_global_batch_size"] is not None:
-        _check_product(state, "eval_global_batch_size", "eval_micro_batch_size")
     if not state["decrease_batch_size_if_needed"] and state["step_batch_size_schedule"] is None:
         _check_product(state, "global_batch_size", "micro_batch_size")
+    if state["eval_global_batch_size"] is not None:
+        _check_product(state, "eval_global_batch_size", "eval_micro_batch_size")
 
 
 def _check_product(state: Settling, whole: str, part: str) -> None:
