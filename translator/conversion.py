@@ -97,10 +97,15 @@ def convert(
     return Conversion(reading, framework.name, version, rendered, ledger, findings, back, sink)
 
 
+# A launch script that asks its environment for the number of ranks says what is missing by itself.
+_ASKED = frozenset({"R068"})
+
+
 def _refusals(reading: Reading, back: Reading) -> list[Finding]:
     """What the target would refuse about the result and its source was not refused for, at its place in the result."""
     known = {(finding.code, finding.message) for finding in reading.findings}
-    return [f for f in back.findings if f.level is Level.ERROR and (f.code, f.message) not in known]
+    errors = [f for f in back.findings if f.level is Level.ERROR and f.code not in _ASKED]
+    return [f for f in errors if (f.code, f.message) not in known]
 
 
 def _keep_given(reading: Reading, table: Table, sink: Sink) -> None:

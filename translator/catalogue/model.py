@@ -280,10 +280,14 @@ def flavors(framework: str, version: str) -> dict[str, dict[str, Any]]:
 def nearest(name: str, catalogue: Catalogue, n: int = 3) -> list[str]:
     """Up to ``n`` known spellings that look most like ``name``, best first.
 
-    A name that starts with ``-`` is compared with flags, any other with addresses.
+    A name that starts with ``-`` is compared with flags, any other with addresses. Leading dashes do not count: all
+    flags have them.
     """
     from rapidfuzz import fuzz, process
 
-    pool = catalogue.flags() if name.startswith("-") else catalogue.addresses()
-    hits = process.extract(name.replace("_", "-") if name.startswith("-") else name, pool, scorer=fuzz.ratio, limit=n)
-    return [hit[0] for hit in hits if hit[1] >= 60]
+    if name.startswith("-"):
+        pool = {flag: flag.lstrip("-") for flag in catalogue.flags()}
+        word, cutoff = name.replace("_", "-").lstrip("-"), 65
+    else:
+        pool, word, cutoff = {address: address for address in catalogue.addresses()}, name, 60
+    return [hit[2] for hit in process.extract(word, pool, scorer=fuzz.ratio, limit=n, score_cutoff=cutoff)]

@@ -10,6 +10,10 @@ Dtype = Literal["fp32", "bf16", "fp16", "fp8", "fp4"]
 DecayShape = Literal["constant", "linear", "cosine", "sqrt", "inverse_sqrt", "exponential", "log", "one_cycle"]
 
 
+# No training has such a number; what is above it is a mistake or infinite.
+FINITE = 1e9
+
+
 class Batch(Section):
     """How many sequences go where."""
 
@@ -50,13 +54,13 @@ class Optimizer(Section):
     """The optimizer and its regularisation."""
 
     name: Literal["adamw", "adam", "sgd", "lion", "muon", "dist_muon", "soap", "other"] | None = leaf("the update rule")
-    lr: float | None = leaf("peak learning rate", ge=0)
-    beta1: float | None = leaf("decay of the first moment")
-    beta2: float | None = leaf("decay of the second moment")
-    eps: float | None = leaf("Adam's epsilon")
+    lr: float | None = leaf("peak learning rate", ge=0, le=FINITE)
+    beta1: float | None = leaf("decay of the first moment", ge=0, le=1)
+    beta2: float | None = leaf("decay of the second moment", ge=0, le=1)
+    eps: float | None = leaf("Adam's epsilon", ge=0, le=FINITE)
     momentum: float | None = leaf("momentum of SGD")
-    weight_decay: float | None = leaf("weight decay at the start")
-    weight_decay_end: float | None = leaf("weight decay at the end; equal to the start when constant")
+    weight_decay: float | None = leaf("weight decay at the start", ge=0, le=FINITE)
+    weight_decay_end: float | None = leaf("weight decay at the end; equal to the start when constant", ge=0, le=FINITE)
     weight_decay_shape: Literal["constant", "linear", "cosine"] | None = leaf("how weight decay moves between the two")
     decay_scope: Literal["all", "matrices", "matrices_and_qk_norm", "custom"] | None = leaf(
         "which parameters decay: all, or only those with two dimensions or more that are no bias"

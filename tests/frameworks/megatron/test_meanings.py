@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from translator import api
+from translator.errors import SourceError
 from translator.ledger import Entry
 from translator.reading import ReadOptions
 from translator.source import Source
@@ -72,8 +73,52 @@ def test_a_loop_over_nodes_is_one_launch(over: str, launches: int) -> None:
     assert len(several) == (launches > 1)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--lr-warmup-iters 10",
+        "--lr-warmup-fraction 1.5",
+        "--lr-warmup-iters 6 --lr-decay-iters 5",
+        "--lr-warmup-init 1 --lr-warmup-iters 2",
+        "--lr-decay-style WSD",
+    ],
+)
+def test_a_schedule_that_the_scheduler_refuses_is_said(options: str) -> None:
+    done = _convert(options)
+    assert [finding.code for finding in done.findings if finding.code == "S114"] == ["S114"]
+
+
+@pytest.mark.parametrize("options", ["--lr-warmup-iters 9", "--lr-warmup-fraction 0.5", "--lr-warmup-iters 0"])
+def test_a_schedule_that_runs_is_not_refused(options: str) -> None:
+    assert [finding for finding in _convert(options).findings if finding.code == "S114"] == []
+
+
 def test_a_batch_that_does_not_divide_is_said_of_training() -> None:
     done = _convert("--global-batch-size 12")
     said = [finding.message for finding in done.findings if finding.code == "S101"]
     assert len(said) == 1
     assert said[0].startswith("global batch (12)")
+
+
+@pytest.mark.parametrize("option", ["--lr inf", "--adam-beta1 1.5", "--weight-decay -0.1", "--adam-eps -1"])
+def test_numbers_that_train_nothing_are_refused(option: str) -> None:
+    with pytest.raises(SourceError, match=option.split(maxsplit=1)[0]):
+        _convert(option)
+
+
+def test_names_that_only_share_their_dashes_are_not_offered() -> None:
+    said = next(f for f in _convert("--gbs 8 --zero-stage 1").findings if f.code == "R010")
+    assert said.fix == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "recipe", "note"),
+    [
+        ("--fp8-format e4m3 --fp8-recipe tensorwise", "rowwise", "e4m3 for gradients"),
+        ("--fp8-format hybrid --fp8-recipe delayed", "tensorwise", "per tensor at each step"),
+    ],
+)
+def test_the_note_tells_of_the_recipe_that_is_written(options: str, recipe: str, note: str) -> None:
+    done = _convert(options)
+    assert done.sink.values["quantize.linear.float8.recipe_name"] == recipe
+    assert note in next(line.note for line in done.ledger if line.option == "--fp8-recipe")

@@ -71,3 +71,10 @@ def test_a_run_of_one_micro_batch_per_rank_needs_no_ranks() -> None:
     done = api.convert(Source("run.toml", text), "megatron", framework="torchtitan")
     assert done.sink.values["eval_iters"] == 7
     assert not [finding for finding in done.findings if finding.code == "L290"]
+
+
+def test_a_result_that_asks_for_ranks_is_not_called_wrong() -> None:
+    text = TORCHTITAN.format(local=2, total=-1, steps=7, batch=2).partition("[parallelism]")[0]
+    done = api.convert(Source("run.toml", text), "megatron", framework="torchtitan")
+    assert ":?" in done.rendered.files[done.rendered.main]
+    assert [finding for finding in done.findings if finding.code == "R068"] == []

@@ -255,10 +255,10 @@ CODES: dict[str, tuple[str, str]] = {
         "Example: no --max-position-embeddings, which is required even with rotary positions. Way out: give it.",
     ),
     "S114": (
-        "learning rate or weight decay range is empty",
-        f"The floor must not be above the peak ({_A}:1305 at core 0.18.0); a weight decay that grows needs both ends, "
-        f"a "
-        f"constant one has none ({_A}:1339).\n"
+        "learning rate, schedule or weight decay range is empty",
+        f"The floor must not be above the peak ({_A}:1305 at core 0.18.0), nor the start of the warm-up, which must be "
+        "shorter than the decay (megatron/core/optimizer_param_scheduler.py:152-167); a weight decay that grows needs "
+        f"both ends, a constant one has none ({_A}:1339).\n"
         "Example: --lr 1e-4 --min-lr 1e-3. Way out: change one of them.",
     ),
     "S115": (

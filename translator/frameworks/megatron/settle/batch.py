@@ -133,6 +133,23 @@ def learning_rate(state: Settling) -> None:
         state.refuse("S114", f"--min-lr ({state['min_lr']}) is above --lr ({state['lr']})", "min_lr")
 
 
+@TRAINING.rule()
+def schedule(state: Settling) -> None:
+    """What the scheduler refuses when it is built (``core/optimizer_param_scheduler.py:154-167``)."""
+    unit = next((unit for unit in ("iters", "samples") if state[f"train_{unit}"]), None)
+    if unit is None or state["skip_train"]:
+        return
+    decay, fraction = state[f"lr_decay_{unit}"] or state[f"train_{unit}"], state["lr_warmup_fraction"]
+    warmup = fraction * decay if fraction is not None else state[f"lr_warmup_{unit}"]
+    if warmup and warmup >= decay:
+        message = f"the warm-up ({warmup:g} {unit}) is not shorter than the decay ({decay})"
+        state.refuse("S114", message, f"lr_warmup_{unit}" if fraction is None else "lr_warmup_fraction")
+    if state["lr"] is not None and state["lr_warmup_init"] > state["lr"]:
+        state.refuse("S114", f"--lr-warmup-init ({state['lr_warmup_init']}) is above --lr", "lr_warmup_init")
+    if state["lr_decay_style"] == "WSD" and state[f"lr_wsd_decay_{unit}"] is None:
+        state.refuse("S114", f"a decay of style WSD needs --lr-wsd-decay-{unit}", "lr_decay_style")
+
+
 @TRAINING.rule("apply_wd_to_qk_layernorm", "no_weight_decay_cond_type", since="0.16")
 def decay_condition(state: Settling) -> None:
     """The old spelling of which norms decay."""

@@ -149,13 +149,15 @@ def _write_fp8(spec: SpecView, sink: Sink) -> None:
     section = _MX if recipe == "mxfp8" and not compiled else _FLOAT8
     sink.put("model.converters", [section.removeprefix("quantize.linear.") if old else section])
     sink.put(f"{section}.filter_fqns", skip)
-    why = "scales are found per tensor at each step" if recipe != "blockwise" else "scales per row instead of per block"
+    by_row = recipe in ("rowwise", "blockwise") or kind == "e4m3"
+    why = "scales are found per tensor at each step"
+    if recipe == "blockwise":
+        why = "scales per row instead of per block"
+    elif by_row:
+        why = "e4m3 for gradients as well goes with scales per row"
     if section == _FLOAT8:
-        sink.put(
-            f"{_FLOAT8}.recipe_name",
-            "rowwise" if recipe in ("rowwise", "blockwise") or kind == "e4m3" else "tensorwise",
-        )
-        if spec("precision.fp8_parameters") and recipe not in ("rowwise", "blockwise") and kind != "e4m3":
+        sink.put(f"{_FLOAT8}.recipe_name", "rowwise" if by_row else "tensorwise")
+        if spec("precision.fp8_parameters") and not by_row:
             sink.put(f"{_FLOAT8}.enable_fsdp_float8_all_gather", True)
             # The recipe by name excludes it (components/quantization/float8.py:66).
             sink.values.pop(sink.names.get(f"{_FLOAT8}.recipe_name", f"{_FLOAT8}.recipe_name"), None)
@@ -376,7 +378,7 @@ TOML: tuple[Row, ...] = (
         read=_read_fp8,
         write=_write_fp8,
         influences={
-            "model.converters": ("precision.fp8", "precision.fp8_experts"),
+            "model.converters": ("precision.fp8", "precision.fp8_recipe", "precision.fp8_experts"),
             f"{_FLOAT8}.recipe_name": ("precision.fp8", "precision.fp8_recipe"),
             f"{_FLOAT8}.enable_fsdp_float8_all_gather": ("precision.fp8_parameters",),
             f"{_FLOAT8}.filter_fqns": ("precision.fp8_skip",),
