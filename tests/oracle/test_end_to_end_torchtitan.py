@@ -15,6 +15,7 @@ from parameter_count import parameter_count
 from translator.compare import equal
 from translator.conversion import Conversion
 from translator.ledger import Entry
+from translator.native import Origin
 from translator.schedules import curve_of
 
 pytestmark = pytest.mark.oracle
@@ -88,7 +89,8 @@ def world_size(case: Case) -> int:
 
 def test_values(case: Case, titan: OracleServer, asked: dict[str, Any]) -> None:
     """The real configuration holds the numbers of the source."""
-    source = case.convert().source.flat
+    reading = case.convert().source
+    source = reading.flat
     config = answered(titan.request("resolve", **asked))["config"]
     for address, leaf in SAME.items():
         if source[leaf] is not None:
@@ -99,7 +101,9 @@ def test_values(case: Case, titan: OracleServer, asked: dict[str, Any]) -> None:
     assert option(config, "training.mixed_precision_reduce") == "float32"
     assert option(config, "debug.seed" if case in NEW else "training.seed") == source["data.seed"]
     saves = source["checkpoint.save"] is not None
-    assert option(config, "checkpoint.enable" if case in NEW else "checkpoint.enable_checkpoint") == saves
+    # A source that saves to a folder that its files do not tell is written to save as well.
+    enabled = saves or reading.origins["checkpoint.save"].origin is Origin.UNKNOWN
+    assert option(config, "checkpoint.enable" if case in NEW else "checkpoint.enable_checkpoint") == enabled
     if saves:
         # torchtitan puts the folder into its dump folder, unless it is absolute.
         folder = posixpath.join(option(config, "job.dump_folder"), option(config, "checkpoint.folder"))
