@@ -122,3 +122,42 @@ def test_the_note_tells_of_the_recipe_that_is_written(options: str, recipe: str,
     done = _convert(options)
     assert done.sink.values["quantize.linear.float8.recipe_name"] == recipe
     assert note in next(line.note for line in done.ledger if line.option == "--fp8-recipe")
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [
+        ("pretrain_t5.py", "T5"),
+        ("/m/pretrain_bert.py", "BERT"),
+        ("examples/multimodal/train_vlm.py", "vision-language"),
+    ],
+)
+def test_another_kind_of_model_is_called_so(program: str, kind: str) -> None:
+    text = f"torchrun --nproc_per_node 8 {program} {RUN.replace(chr(10), ' ')}\n"
+    done = api.convert(Source("run.sh", text), "torchtitan@0.2.2")
+    assert kind in next(finding.message for finding in done.findings if finding.code == "R038")
+
+
+@pytest.mark.parametrize("program", ["pretrain_gpt.py", "pretrain_mamba.py", "train_verdict.py"])
+def test_a_decoder_is_not_taken_for_another_kind(program: str) -> None:
+    text = f"torchrun --nproc_per_node 8 {program} {RUN.replace(chr(10), ' ')}\n"
+    assert [f for f in api.convert(Source("run.sh", text), "torchtitan@0.2.2").findings if f.code == "R038"] == []
+
+
+def test_the_layers_of_a_decoder_beside_an_encoder_are_lost() -> None:
+    done = _convert("--decoder-num-layers 6 --decoder-seq-length 128")
+    lines = {line.option: line for line in done.ledger}
+    for option in ("--decoder-num-layers", "--decoder-seq-length"):
+        assert lines[option].entry is Entry.UNSUPPORTED
+        assert lines[option].alters_training
+
+
+def test_a_floor_that_is_held_is_said_of_the_schedule() -> None:
+    done = _convert("--lr-decay-style cosine --lr-decay-iters 5 --min-lr 1e-4")
+    line = next(line for line in done.ledger if line.option == "--lr-decay-iters")
+    assert "holds the floor from step 6 on" in line.note or "holding the floor" in line.note
+
+
+def test_no_training_is_not_one_step() -> None:
+    line = next(line for line in _convert("--train-iters 0").ledger if line.option == "--train-iters")
+    assert line.entry is Entry.APPROXIMATED

@@ -161,6 +161,13 @@ CODES: dict[str, tuple[str, str]] = {
         "written: a configuration is passed round.\n"
         "Example: `export WANDB_API_KEY=...`. Way out: set them where the result runs.",
     ),
+    "R038": (
+        "the program trains another kind of model",
+        "Its name says that it trains something other than a decoder of text (pretrain_bert.py, pretrain_t5.py, "
+        "pretrain_vlm.py and their like). The options are read, but as those of a decoder: objective, data and layers "
+        "of the other model are not in the result.\n"
+        "Example: `torchrun pretrain_t5.py --encoder-num-layers 12`. Way out: none; the result is a starting point.",
+    ),
     "S100": (
         "world size does not fit the parallel sizes",
         f"The world size must be a multiple of tensor x pipeline x context parallel size ({_A}:425 at core 0.18.0), "

@@ -54,6 +54,19 @@ TELLTALE = frozenset(
 )
 # What the ledger calls facts of the launch, whose spelling depends on the launcher.
 _LABELS = {NODES: "nodes", GPUS_PER_NODE: "GPUs per node", PROGRAM: "program"}
+_KINDS = {
+    "bert": "an encoder (BERT)",
+    "t5": "an encoder-decoder (T5)",
+    "ict": "a retriever",
+    "biencoder": "a retriever",
+    "retro": "a retrieval-enhanced model",
+    "vlm": "a vision-language model",
+    "multimodal": "a vision-language model",
+    "llava": "a vision-language model",
+    "vision": "a vision model",
+    "vit": "a vision model",
+    "dino": "a vision model",
+}
 _OF_A_NODE = re.compile(r"(?:NODE_|GROUP_|LOCAL_)?RANK|MASTER_ADDR|MASTER_PORT|HOSTNAME|I|J|NODE|HOST", re.IGNORECASE)
 SNIFFED_CHARACTERS = 400_000
 LEAST_OPTIONS = 3
@@ -211,6 +224,10 @@ def _from_script(
     if not _is_entry_point(launch):
         message = f"{launch.program.text} is no entry point of Megatron-LM; its options are taken for Megatron-LM's"
         findings.append(Finding("R035", Level.NOTE, message, "", launch.place))
+    kind = _other_kind(launch)
+    if kind is not None:
+        message = f"{launch.program.text} trains {kind}; its options are read as those of a decoder of text"
+        findings.append(Finding("R038", Level.WARNING, message, "", launch.place))
     environment = _environment(launch, findings)
     facts = _facts(launch, environment)
     for name in variables:
@@ -234,6 +251,12 @@ def _score(launch: Launch, catalogue: Catalogue) -> int:
 
 def _is_entry_point(launch: Launch) -> bool:
     return ENTRY_POINT.search(launch.program.text.rsplit("/", 1)[-1]) is not None
+
+
+def _other_kind(launch: Launch) -> str | None:
+    """What the program trains, by its name, when that is no decoder of text."""
+    parts = re.split(r"[^a-z0-9]+", launch.program.text.rsplit("/", 1)[-1].removesuffix(".py").lower())
+    return next((kind for part, kind in _KINDS.items() if part in parts), None)
 
 
 def _why_nothing(reading: ScriptReading) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from translator.frameworks.megatron.table.own_group import machinery
+from translator.frameworks.megatron.table.own_group import lost, machinery
 from translator.mapping.rows import Row
 from translator.spec.touches import Touches
 
@@ -14,10 +14,10 @@ ROWS: tuple[Row, ...] = (
         Touches.NOTHING,
         "concerns BERT and T5 only",
     ),
-    machinery(
+    lost(
         "decoder_num_layers decoder_seq_length",
-        Touches.NOTHING,
-        "concerns encoder-decoder models only",
+        Touches.TRAINING,
+        "of the decoder beside an encoder; the result has one stack of layers",
     ),
     machinery(
         """

@@ -128,6 +128,8 @@ def _write(spec: SpecView, sink: Sink) -> None:
     start, length = spec("schedule.decay_start"), spec("schedule.decay_length")
     end = (start + length) * scale if start is not None and length is not None else None
     sink.put("training.steps", wanted.total)
+    if spec("schedule.total") == 0:
+        sink.short("schedule.total", Entry.APPROXIMATED, "at least one step is trained")
     options = _candidates(wanted, end)
     if not sink.has(f"{_S}total_steps"):
         options = [option for option in options if option.total == wanted.total] or [
@@ -156,6 +158,9 @@ def _admit(spec: SpecView, sink: Sink, wanted: Curve, difference: float, step: i
         note += "; torchtitan's warm-up is one step ahead, its first step does not use the starting rate"
     elif step > wanted.decay_start + wanted.decay_length and not wanted.continues:
         note += "; after the decay torchtitan goes on along its formula instead of holding the floor"
+    elif wanted.decay_start + wanted.decay_length < wanted.total - 1 and wanted.decay and not wanted.continues:
+        end = round(wanted.decay_start + wanted.decay_length)
+        note += f"; the source holds the floor from step {end + 1} on, torchtitan has to decay to the end"
     elif wanted.decay is not None and wanted.decay not in _SHAPES:
         note += f"; torchtitan has no decay of shape {wanted.decay}"
     for leaf in FIELDS:
