@@ -67,6 +67,15 @@ def test_torchtitan_saves_where_megatron_would(version: str, path: str) -> None:
     done = _from_megatron(f"--save {path} --save-interval 5 --tensorboard-dir {path}/tb", version)
     assert posixpath.normpath(done.back.flat["checkpoint.save"]) == posixpath.normpath(path)
     assert posixpath.normpath(done.back.flat["logging.tensorboard_dir"]) == posixpath.normpath(f"{path}/tb")
+    _no_fault(done)
+
+
+@pytest.mark.parametrize(("save", "events"), [("outputs/ck", "tb"), ("./ck/", "outputs/tb"), ("/ck", "./outputs/tb/")])
+def test_one_dump_folder_serves_all_folders(save: str, events: str) -> None:
+    done = _from_megatron(f"--save {save} --save-interval 5 --tensorboard-dir {events}")
+    assert done.back.flat["checkpoint.save"] == posixpath.normpath(save)
+    assert done.back.flat["logging.tensorboard_dir"] == posixpath.normpath(events)
+    _no_fault(done)
 
 
 def test_a_run_that_only_loads_does_not_save() -> None:

@@ -95,7 +95,7 @@ def write_checkpoint(spec: SpecView, sink: Sink) -> None:
         return
     sink.put("checkpoint.enable", True, "" if save or not saves else "where to is not in the source")
     if save is not None:
-        folders.write(spec, sink, "checkpoint.folder", save)
+        folders.write(spec, sink, "checkpoint.folder", "checkpoint.save")
     elif not saves and not sink.put("checkpoint.load_only", True, "the source loads and does not save"):
         sink.remarks["checkpoint.enable"] = "this version saves, too"
     if load is not None and load != save:
@@ -161,7 +161,7 @@ def _write_boards(spec: SpecView, sink: Sink) -> None:
     if spec("logging.tensorboard"):
         sink.put("metrics.enable_tensorboard", True)
         if spec("logging.tensorboard_dir"):
-            folders.write(spec, sink, "metrics.save_tb_folder", spec("logging.tensorboard_dir"))
+            folders.write(spec, sink, "metrics.save_tb_folder", "logging.tensorboard_dir")
 
 
 def _write_garbage(spec: SpecView, sink: Sink) -> None:
