@@ -161,3 +161,35 @@ def test_a_floor_that_is_held_is_said_of_the_schedule() -> None:
 def test_no_training_is_not_one_step() -> None:
     line = next(line for line in _convert("--train-iters 0").ledger if line.option == "--train-iters")
     assert line.entry is Entry.APPROXIMATED
+
+
+STEPWISE = "--step-batch-size-schedule '0:8 1B:16' --eval-global-batch-size 64 --eval-iters 10 --eval-interval 5"
+
+
+@pytest.mark.parametrize("to", ["megatron@0.19.0", "torchtitan@0.2.2", "torchtitan@0.3.0"])
+@pytest.mark.parametrize("more", ["", "--pipeline-model-parallel-size 2 --num-layers 4"])
+def test_a_batch_that_grows_is_not_one_micro_batch(to: str, more: str) -> None:
+    source = Source("run.args", RUN.replace("--global-batch-size 8", "") + f"{STEPWISE} {more}")
+    done = api.convert(source, to, framework="megatron@0.18.0", options=ReadOptions(world_size=8))
+    assert done.source.flat["batch.global_batch"] is None
+    assert [finding for finding in done.findings if finding.code in ("L290", "S101")] == []
+    if to.startswith("megatron"):
+        assert done.sink.values["eval_iters"] == 10
+        assert "global_batch_size" not in done.sink.values
+    else:
+        assert "batch.global_batch" in done.sink.needs
+
+
+@pytest.mark.parametrize(("world", "nodes", "gpus"), [(64, 8, 8), (8, 1, 8), (4, 1, 4), (16, 2, 8)])
+def test_a_world_size_given_by_hand_takes_the_nodes_along(world: int, nodes: int, gpus: int) -> None:
+    text = f"torchrun --nproc_per_node 8 pretrain_gpt.py {RUN.replace(chr(10), ' ')} --global-batch-size 64\n"
+    for to in ("torchtitan@0.2.2", "megatron@0.16.0"):
+        done = api.convert(Source("run.sh", text), to, options=ReadOptions(world_size=world))
+        assert (done.back.flat["launch.nodes"], done.back.flat["launch.gpus_per_node"]) == (nodes, gpus)
+        assert [finding for finding in done.findings if finding.code == "L290"] == []
+
+
+def test_sequence_parallelism_without_a_known_tensor_degree_is_admitted() -> None:
+    text = f"torchrun --nproc_per_node 8 pretrain_gpt.py {RUN.replace(chr(10), ' ')} --sequence-parallel "
+    done = api.convert(Source("run.sh", f"{text} --tensor-model-parallel-size $TP\n"), "megatron@0.16.0")
+    assert [finding for finding in done.findings if finding.code == "L290"] == []

@@ -30,7 +30,10 @@ def write(spec: SpecView, sink: Sink, address: str) -> None:
         if spec("batch.global_batch") is not None and spec("parallel.data.degree") is None:
             sink.need(LEAF, "how many batches of a rank that is depends on the ranks; give --world-size N")
         return
-    if passes < 0 or not micro or not batch or batch <= micro:
+    if passes >= 0 and micro and batch is None:
+        sink.need(LEAF, "how many batches of a rank that is depends on training.local_batch_size, which is not known")
+        return
+    if passes < 0 or not micro or batch <= micro:
         sink.put(address, passes)
         return
     steps = math.ceil(passes * micro / batch)

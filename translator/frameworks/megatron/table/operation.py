@@ -50,7 +50,10 @@ def _write_evaluation(spec: SpecView, sink: Sink) -> None:
 
 def _write_iterations(spec: SpecView, sink: Sink, passes: int) -> None:
     """An iteration evaluates a global batch."""
+    own = spec.extras.get("eval_global_batch_size")
     each = spec("batch.accumulation")
+    if own is not None:
+        each = accumulation(own, spec("batch.micro_batch"), spec("parallel.data.degree"))
     if each is None and spec("batch.global_batch") is not None and spec("parallel.data.degree") is None:
         sink.need("logging.eval_steps", "a global batch is evaluated at a time, on how many ranks? give --world-size N")
         return

@@ -125,6 +125,15 @@ def _write_tensor_overlap(spec: SpecView, sink: Sink) -> None:
         sink.put("tp_comm_overlap", spec("parallel.tensor_overlap"))
 
 
+def _write_sequence(spec: SpecView, sink: Sink) -> None:
+    wanted = spec("parallel.sequence_parallel")
+    if wanted is not None:
+        sink.put("sequence_parallel", wanted)
+    if spec("parallel.tensor") is None:
+        why = "on under tensor parallelism only, whose degree is not known"
+        sink.short("parallel.sequence_parallel", Entry.ADAPTED, why)
+
+
 def _read_loss(native: NativeView) -> Mapping[str, Any]:
     return {"parallel.loss_parallel": True if (native("tensor_model_parallel_size") or 1) > 1 else None}
 
@@ -278,7 +287,7 @@ def _overlap(option: str, leaf: str) -> Row:
 ROWS: tuple[Row, ...] = (
     same(WORLD_SIZE, "parallel.world_size"),
     same("tensor_model_parallel_size", "parallel.tensor"),
-    switch("sequence_parallel", "parallel.sequence_parallel"),
+    replace(switch("sequence_parallel", "parallel.sequence_parallel"), write=_write_sequence),
     replace(switch("tp_comm_overlap", "parallel.tensor_overlap"), write=_write_tensor_overlap),
     linked((), ["parallel.loss_parallel"], read=_read_loss, write=_write_loss),
     same("context_parallel_size", "parallel.context"),

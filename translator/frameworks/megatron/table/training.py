@@ -33,7 +33,11 @@ def _version(text: str) -> tuple[int, ...]:
 
 def _read_batch(native: NativeView) -> Mapping[str, Any]:
     micro, total, degree = native("micro_batch_size"), native("global_batch_size"), native("data_parallel_size")
-    ramp = native("rampup_batch_size")
+    ramp, stepwise = native("rampup_batch_size"), native("step_batch_size_schedule")
+    if stepwise:
+        # What stands for the global batch then is one micro batch per replica, which is never trained with
+        # (core/num_microbatches_calculator.py:264 at 0.18.0).
+        total = None
     wired = _version(native.version) < RAMP_UP_IGNORED_SINCE
     return {
         "batch.micro_batch": micro,
@@ -41,7 +45,7 @@ def _read_batch(native: NativeView) -> Mapping[str, Any]:
         "batch.accumulation": accumulation(total, micro, degree),
         # 0.18 and 0.19 parse the ramp-up but never hand it to the calculator (global_vars.py:127).
         "batch.ramp_up": [int(part) for part in ramp] if ramp and wired else None,
-        "batch.steps": native("step_batch_size_schedule"),
+        "batch.steps": stepwise,
     }
 
 

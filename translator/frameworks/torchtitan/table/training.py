@@ -36,6 +36,8 @@ def _write_batch(spec: SpecView, sink: Sink) -> None:
     micro, total, degree = spec("batch.micro_batch"), spec("batch.global_batch"), spec("parallel.data.degree")
     if total is not None:
         sink.put("training.global_batch_size", total)
+    elif spec("batch.steps"):
+        sink.need("batch.global_batch", f"it changes along the run ({spec('batch.steps')}); set batch.global_batch=N")
     accumulation_follows(spec, sink)
     if spec("parallel.pipeline.degree", 1) == 1:
         if micro is not None:
@@ -47,6 +49,8 @@ def _write_batch(spec: SpecView, sink: Sink) -> None:
         sink.put(
             "training.local_batch_size", total // degree, "all micro batches of a step: one pipeline flush per step"
         )
+    elif degree:
+        sink.need("batch.accumulation", "the global batch is not known; set batch.global_batch=N")
     else:
         sink.need("batch.accumulation", "the data-parallel degree is not known; give --world-size N")
 
