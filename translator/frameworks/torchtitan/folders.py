@@ -48,7 +48,8 @@ def write(spec: SpecView, sink: Sink, address: str, leaf: str) -> None:
     if _whole(path):
         sink.put(address, path)
         return
-    sink.short(leaf, Entry.ADAPTED, "the same folder, written without what changes nothing")
+    if path != posixpath.normpath(path):
+        sink.short(leaf, Entry.ADAPTED, "the same folder, written without what changes nothing")
     if all(_inside(spec(each), dump) for each in _LEAVES if spec(each) and not _whole(spec(each))):
         sink.put(address, posixpath.normpath(path)[len(dump) + 1 :])
     elif given is None:
