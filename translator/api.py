@@ -15,6 +15,7 @@ from translator.reading import LeafOrigin, Reading, ReadOptions, read_native
 from translator.source import Source, hints, load
 
 if TYPE_CHECKING:
+    from translator.findings import Finding
     from translator.spec import Spec
 
 SPEC = "spec"  # the neutral spec itself, as a source and as a target
@@ -40,8 +41,8 @@ def read(source: str | Source, *, framework: str | None = None, options: ReadOpt
         raise UsageError(f"--model: a configuration of {chosen.title} holds its model", fix="set model.FIELD=VALUE")
     native = chosen.parse(text, version or chosen.guess_version(text), options)
     reading = read_native(native, chosen.table(native.version))
-    ignored = {code for codes in hints(text.text).get("ignore", ()) for code in codes.split(",")}
-    reading.findings = [finding for finding in reading.findings if finding.code not in ignored]
+    reading.ignored = frozenset(code for codes in hints(text.text).get("ignore", ()) for code in codes.split(","))
+    reading.findings = [finding for finding in reading.findings if finding.code not in reading.ignored]
     return override(reading, options.overrides)
 
 
@@ -81,6 +82,27 @@ def convert(
     name = _name(source, reading)
     title = "spec" if reading.native is None else f"{frameworks.get(reading.framework).title} {reading.version}"
     return _convert(reading, target, version or target.default_version, one_line(name), title, nearest=nearest)
+
+
+def check(
+    source: str | Source | Reading, *, framework: str | None = None, options: ReadOptions | None = None
+) -> list[Finding]:
+    """What there is to say about one configuration: of reading it, and of the rules. Raises SourceError, UsageError.
+
+    Codes that a comment ``# ttx: ignore=CODE`` in the source names are left out.
+    """
+    from translator.checks import check as _check
+
+    reading = source if isinstance(source, Reading) else read(source, framework=framework, options=options)
+    return [*reading.findings, *(finding for finding in _check(reading) if finding.code not in reading.ignored)]
+
+
+def differences(done: Conversion) -> list[Finding]:
+    """What source and target of a conversion mean differently by the same words."""
+    from translator.differences import between
+
+    found = between(done.source, done.back)
+    return [finding for finding in found if finding.code not in done.source.ignored]
 
 
 def write(spec: Spec | Reading, to: str) -> Conversion:

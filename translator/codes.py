@@ -1,17 +1,15 @@
-"""All finding codes: title and documentation, gathered from where they are raised."""
+"""All finding codes: title and documentation, gathered from where they are raised.
+
+Findings of the readers are documented in modules called ``codes``; rules and differences by their docstrings.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-_MODULES = (
-    "translator.shell.codes",
-    "translator.pyconfig.codes",
-    "translator.frameworks.megatron.codes",
-    "translator.frameworks.torchtitan.codes",
-    "translator.frameworks.deepspeed.codes",
-)
+_MODULES = ("translator.shell.codes", "translator.pyconfig.codes")
 CORE: dict[str, tuple[str, str]] = {
     "L290": (
         "the result does not say what the source says",
@@ -26,12 +24,28 @@ CORE: dict[str, tuple[str, str]] = {
 def all_codes() -> dict[str, tuple[str, str]]:
     """Code -> (title, documentation), in order. Raises ValueError when two modules claim one code."""
     found: dict[str, tuple[str, str]] = dict(CORE)
-    for name in _MODULES:
-        for code, entry in import_module(name).CODES.items():
-            if code in found:
-                raise ValueError(f"code {code} is documented twice")
-            found[code] = entry if isinstance(entry, tuple) else _text(entry)
+    for code, entry in _entries():
+        if found.setdefault(code, entry) is not entry:
+            raise ValueError(f"code {code} is documented twice")
     return dict(sorted(found.items()))
+
+
+def _entries() -> Iterator[tuple[str, tuple[str, str]]]:
+    from translator import frameworks
+    from translator.checks import MODULES
+    from translator.checks.registry import rules_in
+    from translator.differences.registry import differences
+    from translator.knowledge import knowledge_of
+
+    known = [knowledge_of(name) for name in frameworks.names()]
+    for module in (*_MODULES, *(module for each in known for module in each.codes)):
+        for code, entry in import_module(module).CODES.items():
+            yield code, entry if isinstance(entry, tuple) else _text(entry)
+    for module in (*MODULES, *(module for each in known for module in each.checks)):
+        for code, rule in rules_in(module).items():
+            yield code, (rule.title, rule.documentation)
+    for code, difference in differences().items():
+        yield code, (difference.title, difference.documentation)
 
 
 def _text(entry: Any) -> tuple[str, str]:

@@ -33,12 +33,25 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of the source that mends a fault and alters nothing else.
+
+    ``place`` spans exactly ``expected`` (end line and end column are set, the end excluded); the change is only made
+    where the file holds that text there.
+    """
+
+    place: Place
+    expected: str
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing said to a person.
 
     ``code`` is stable and never reused (families: R0 reading, S1 impossible, L2 loss, D3 difference,
     M4 memory, P5 slow). ``option`` is the native option as written; ``field`` the spec field it is about.
-    ``fix`` says what to do.
+    ``fix`` says what to do; ``edits`` do it, where that is safe.
     """
 
     code: str
@@ -48,6 +61,7 @@ class Finding:
     place: Place | None = None
     option: str | None = None
     field: str | None = None
+    edits: tuple[Edit, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """The stable JSON form."""

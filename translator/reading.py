@@ -55,7 +55,10 @@ class LeafOrigin:
 
 @dataclass
 class Reading:
-    """A source as the spec; ``native`` and ``table`` are None when the source is a spec itself."""
+    """A source as the spec; ``native`` and ``table`` are None when the source is a spec itself.
+
+    ``ignored`` are the codes that comments in the source silence.
+    """
 
     framework: str
     version: str
@@ -65,6 +68,7 @@ class Reading:
     table: Table | None = None
     findings: list[Finding] = field(default_factory=list)
     extras: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ignored: frozenset[str] = frozenset()
 
     @cached_property
     def spec(self) -> Spec:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from translator.frameworks.base import RenderContext, Rendered
 from translator.frameworks.deepspeed import bundle, syntax
+from translator.knowledge import Knowledge
 from translator.native import Native
 from translator.reading import ReadOptions
 from translator.source import Source
@@ -22,6 +23,13 @@ class Deepspeed:
     title = "DeepSpeed"
     versions = syntax.VERSIONS
     default_version = syntax.DEFAULT_VERSION
+    knowledge = Knowledge(
+        codes=("translator.frameworks.deepspeed.codes",),
+        checks=("translator.frameworks.deepspeed.checks",),
+        stances=tuple(
+            f"translator.frameworks.deepspeed.stances.{topic}" for topic in ("training", "layout", "operation")
+        ),
+    )
     takes_model = True
 
     def sniff(self, source: Source) -> float:

@@ -10,6 +10,7 @@ from translator.frameworks.megatron import render as writer
 from translator.frameworks.megatron import syntax
 from translator.frameworks.megatron.settle import settle
 from translator.frameworks.megatron.table import table
+from translator.knowledge import Knowledge
 from translator.mapping.table import Table
 from translator.mapping.views import Sink
 from translator.native import Native
@@ -24,6 +25,13 @@ class Megatron:
     title = "Megatron-LM"
     versions = ("0.12.0", "0.14.0", "0.15.0", "0.16.0", "0.17.0", "0.18.0", "0.19.0")
     default_version = "0.18.0"
+    knowledge = Knowledge(
+        codes=("translator.frameworks.megatron.codes",),
+        checks=("translator.frameworks.megatron.checks",),
+        stances=tuple(
+            f"translator.frameworks.megatron.stances.{topic}" for topic in ("training", "layout", "operation")
+        ),
+    )
 
     def sniff(self, source: Source) -> float:
         """How surely the text is Megatron-LM's, from 0 to 1."""

@@ -11,6 +11,7 @@ from translator.catalogue import load
 from translator.errors import UsageError
 from translator.frameworks.base import RenderContext, Rendered
 from translator.frameworks.torchtitan import sources, syntax_toml
+from translator.knowledge import Knowledge
 from translator.mapping.table import Table
 from translator.mapping.views import Sink
 from translator.native import Native
@@ -58,6 +59,13 @@ class Torchtitan:
     title = "torchtitan"
     versions = tuple(DIALECTS)
     default_version = syntax_toml.DEFAULT_VERSION
+    knowledge = Knowledge(
+        codes=("translator.frameworks.torchtitan.codes",),
+        checks=("translator.frameworks.torchtitan.checks",),
+        stances=tuple(
+            f"translator.frameworks.torchtitan.stances.{topic}" for topic in ("training", "layout", "operation")
+        ),
+    )
     output_suffixes = MappingProxyType({".py": next(version for version, made in DIALECTS.items() if made is _python)})
 
     def sniff(self, source: Source) -> float:

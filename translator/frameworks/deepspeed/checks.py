@@ -1,0 +1,3 @@
+"""What DeepSpeed accepts and should not."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""What Megatron-LM accepts and should not."""
+
+from __future__ import annotations

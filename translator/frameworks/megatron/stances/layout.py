@@ -1,0 +1,3 @@
+"""Megatron-LM on who holds what, and when it is gathered."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Megatron-LM on the model, its data, checkpoints and the environment."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""What torchtitan accepts and should not."""
+
+from __future__ import annotations

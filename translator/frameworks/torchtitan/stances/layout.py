@@ -1,0 +1,3 @@
+"""torchtitan on who holds what, and when it is gathered."""
+
+from __future__ import annotations
