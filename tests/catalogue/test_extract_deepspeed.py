@@ -9,9 +9,11 @@ import pytest
 
 from translator.catalogue import history, load, versions
 from translator.catalogue.document import catalogue_text, history_text
-from translator.catalogue.extract import extract_entries, generate
 from translator.catalogue.model import Entry
+from translator.catalogue.source_tree import SourceTree
 from translator.errors import SourceError
+from translator.frameworks.catalogues import generate
+from translator.frameworks.deepspeed.extract import extract
 from translator.resources import schema_path
 
 VERSIONS = {"0.16.9": (280, 312), "0.19.2": (347, 379), "0.19.8": (342, 374)}
@@ -121,7 +123,7 @@ def entries(tmp_path: Path) -> dict[str, Entry]:
     for name, text in (("constants", CONSTANTS), ("config", CONFIG), ("models", MODELS), ("__init__", "")):
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
     (folder.parent / "__init__.py").write_text("", encoding="utf-8")
-    return {entry.address: entry for entry in extract_entries("deepspeed", tmp_path)}
+    return {entry.address: entry for entry in extract(SourceTree(tmp_path))}
 
 
 def test_every_key_is_found(entries: dict[str, Entry]) -> None:
@@ -168,7 +170,7 @@ def test_models(entries: dict[str, Entry]) -> None:
 
 def test_a_tree_without_a_configuration_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no DeepSpeedConfig"):
-        extract_entries("deepspeed", tmp_path)
+        extract(SourceTree(tmp_path))
 
 
 def test_versions() -> None:

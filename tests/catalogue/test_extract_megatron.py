@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from translator.catalogue.extract import extract_entries
 from translator.catalogue.model import Entry
+from translator.catalogue.source_tree import SourceTree
 from translator.errors import SourceError, UsageError
+from translator.frameworks.catalogues import generate
+from translator.frameworks.megatron.extract import extract
 
 ENUMS = """
     import enum
@@ -167,7 +169,7 @@ def write_tree(root: Path, files: dict[str, str]) -> Path:
 @pytest.fixture(scope="module")
 def entries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Entry]:
     root = write_tree(tmp_path_factory.mktemp("upstream"), FILES)
-    return {entry.key: entry for entry in extract_entries("megatron", root)}
+    return {entry.key: entry for entry in extract(SourceTree(root))}
 
 
 def test_only_what_the_entry_function_reaches_is_an_option(entries: dict[str, Entry]) -> None:
@@ -271,15 +273,15 @@ def test_the_first_registered_option_of_an_address_comes_first(entries: dict[str
 def test_what_cannot_be_extracted_is_refused_in_one_line(tmp_path: Path, arguments: str, said: str) -> None:
     write_tree(tmp_path, {"megatron/training/arguments.py": arguments})
     with pytest.raises(SourceError) as caught:
-        extract_entries("megatron", tmp_path)
+        extract(SourceTree(tmp_path))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="has no megatron/training/arguments"):
-        extract_entries("megatron", tmp_path)
+        extract(SourceTree(tmp_path))
     with pytest.raises(SourceError, match="is not a folder"):
-        extract_entries("megatron", tmp_path / "missing")
+        extract(SourceTree(tmp_path / "missing"))
     with pytest.raises(UsageError, match="no extractor"):
-        extract_entries("unheard-of", tmp_path)
+        generate("unheard-of", "1", tmp_path)

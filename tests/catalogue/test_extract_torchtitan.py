@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from translator.catalogue.extract import extract_entries, generate_flavors
-from translator.catalogue.extract_torchtitan import extract_flavors
 from translator.catalogue.model import Entry
 from translator.catalogue.source_tree import SourceTree
 from translator.errors import SourceError
+from translator.frameworks.torchtitan.extract import extract, extract_flavors, generate_flavors
 
 CONFIG = """
     from dataclasses import dataclass, field
@@ -110,7 +109,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def entries(root: Path) -> dict[str, Entry]:
-    return {entry.address: entry for entry in extract_entries("torchtitan", root)}
+    return {entry.address: entry for entry in extract(SourceTree(root))}
 
 
 @pytest.mark.parametrize(
@@ -160,6 +159,6 @@ def test_flavors_text_is_one_flavor_a_line(root: Path) -> None:
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no JobConfig"):
-        extract_entries("torchtitan", tmp_path)
+        extract(SourceTree(tmp_path))
     with pytest.raises(SourceError, match="no table of model flavors"):
         extract_flavors(SourceTree(tmp_path))

@@ -11,8 +11,8 @@ import pytest
 
 from translator.catalogue import Catalogue, flavors, history, load, nearest, versions
 from translator.catalogue.document import catalogue_text, history_text
-from translator.catalogue.extract import generate, generate_flavors
 from translator.errors import UsageError
+from translator.frameworks.catalogues import generate
 from translator.resources import schema_path
 
 # Options and flags of the real parsers, without the packages that add their own.
@@ -208,7 +208,7 @@ def test_shipped_files_are_what_upstream_gives(framework: str, version: str) -> 
     assert generate(framework, version, source) == schema_path(framework, f"{version}.json").read_text("utf-8")
     if framework == "torchtitan":
         name = f"flavors-{version}.json"
-        assert generate_flavors(version, source) == schema_path(framework, name).read_text("utf-8")
+        assert generate(framework, version, source, "flavors") == schema_path(framework, name).read_text("utf-8")
 
 
 def test_catalogue_without_options_is_empty() -> None:

@@ -10,11 +10,10 @@ import pytest
 
 from translator.catalogue import flavors, load
 from translator.catalogue.classes import classes
-from translator.catalogue.extract import extract_entries
-from translator.catalogue.extract_torchtitan import extract_flavors
-from translator.catalogue.extract_torchtitan_python import generate_classes
 from translator.catalogue.source_tree import SourceTree
 from translator.errors import UsageError
+from translator.frameworks.torchtitan.extract import extract, extract_flavors
+from translator.frameworks.torchtitan.extract_python import generate_classes
 from translator.pyconfig import MISSING, Node, Symbol
 
 VERSION = "0.3.0"
@@ -347,7 +346,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_extraction_rules(root: Path) -> None:
-    entries = {entry.address: entry for entry in extract_entries("torchtitan", root)}
+    entries = {entry.address: entry for entry in extract(SourceTree(root))}
     facts = {name: (item.kind, item.default, item.choices, item.conditional) for name, item in entries.items()}
     assert facts == {
         "folder": ("str", "out", None, None),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from translator.catalogue import Catalogue, Entry, flavors, load
-from translator.catalogue.extract import generate
+from translator.frameworks.catalogues import generate
 from translator.resources import schema_path
 
 pytestmark = pytest.mark.oracle

@@ -11,9 +11,9 @@ from environments import OracleEnvironment, OracleServer, environment
 
 from translator.catalogue import load
 from translator.catalogue.classes import Classes, classes
-from translator.catalogue.extract import generate, generate_flavors
-from translator.catalogue.extract_torchtitan_python import generate_classes
 from translator.catalogue.python_tree import PythonTree
+from translator.frameworks.catalogues import generate
+from translator.frameworks.torchtitan.extract_python import generate_classes
 from translator.pyconfig import MISSING, Call, Function, Node, Partial, Symbol, Unknown, evaluate
 from translator.resources import schema_path
 
@@ -146,7 +146,7 @@ def test_the_wheel_gives_the_shipped_files(package: OracleEnvironment) -> None:
     for name, text in (
         (f"{VERSION}.json", generate("torchtitan", VERSION, source)),
         (f"classes-{VERSION}.json", generate_classes(VERSION, source)),
-        (f"flavors-{VERSION}.json", generate_flavors(VERSION, source)),
+        (f"flavors-{VERSION}.json", generate("torchtitan", VERSION, source, "flavors")),
     ):
         assert schema_path("torchtitan", name).read_text("utf-8") == text, name
 

@@ -86,6 +86,24 @@ def positional_arguments(call: cst.Call) -> list[cst.BaseExpression]:
     return [argument.value for argument in call.args if argument.keyword is None and not argument.star]
 
 
+def plain(value: Any) -> Any:
+    """A static value as JSON: enum members by name, infinities as text.
+
+    Raises `NotStatic` for a class or another value that JSON cannot hold.
+    """
+    if isinstance(value, EnumMember):
+        return value.name
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise NotStatic(type(value).__name__)
+
+
 class Evaluator:
     """Evaluates literals, arithmetic, names across modules, enums and dataclass constructors."""
 

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from translator.catalogue.compare import CatalogueDiff
     from translator.catalogue.model import Entry
 
+# Files beside a catalogue of options that a framework may have generated from its source.
+KINDS = {
+    "flavors": "the table of named models",
+    "configs": "the shipped configurations",
+    "classes": "the configuration classes",
+}
+
 
 def add_parser(subparsers: Subparsers) -> None:
     """Registers the command and its subcommands."""
@@ -26,10 +33,9 @@ def add_parser(subparsers: Subparsers) -> None:
     extract.add_argument("version")
     extract.add_argument("--source", required=True, metavar="DIR", help="root of the source tree or unpacked wheel")
     extract.add_argument("-o", "--output", metavar="FILE", help="write here instead of standard output")
-    extract.add_argument("--flavors", action="store_true", help="the table of named models instead of the options")
-
-    extract.add_argument("--configs", action="store_true", help="the shipped configurations instead of the options")
-    extract.add_argument("--classes", action="store_true", help="the configuration classes instead of the options")
+    kind = extract.add_mutually_exclusive_group()
+    for name, meaning in KINDS.items():
+        kind.add_argument(f"--{name}", action="store_const", dest="kind", const=name, help=f"{meaning} instead")
 
     show = actions.add_parser("show", help="list options, with types, defaults and choices")
     show.add_argument("framework", metavar="FRAMEWORK[@VERSION]")
@@ -60,24 +66,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _extract(args: argparse.Namespace) -> int:
-    from translator.catalogue import extract
+    from translator.frameworks.base import OPTIONS
+    from translator.frameworks.catalogues import generate
 
-    source = Path(args.source)
-    if (args.flavors or args.classes or args.configs) and args.framework != "torchtitan":
-        raise UsageError("--flavors, --classes and --configs are for torchtitan")
-    if args.configs:
-        from translator.frameworks.torchtitan.shipped import generate
-
-        text = generate(args.version, source)
-    elif args.classes:
-        from translator.catalogue.extract_torchtitan_python import generate_classes
-
-        text = generate_classes(args.version, source)
-    elif args.flavors:
-        text = extract.generate_flavors(args.version, source)
-    else:
-        text = extract.generate(args.framework, args.version, source)
-    _emit(text, args.output)
+    _emit(generate(args.framework, args.version, Path(args.source), args.kind or OPTIONS), args.output)
     return 0
 
 
@@ -101,10 +93,11 @@ def _emit(text: str, output: str | None) -> None:
 
 def _show(args: argparse.Namespace) -> int:
     from translator.catalogue.document import encode_entry
-    from translator.catalogue.model import load, nearest
+    from translator.catalogue.model import nearest
+    from translator.frameworks.catalogues import named
 
     name, _, version = args.framework.partition("@")
-    catalogue = load(name, version or _default_version(name))
+    catalogue = named(name, version)
     found = [entry for entry in catalogue.entries if _matches(entry, args.pattern)]
     if not found:
         word = args.pattern if set("._") & set(args.pattern) else f"--{args.pattern.lstrip('-')}"
@@ -119,12 +112,6 @@ def _show(args: argparse.Namespace) -> int:
         return 0
     print_table(("option", "kind", "default", "choices", "stored as"), [_cells(entry) for entry in found])
     return 0
-
-
-def _default_version(name: str) -> str:
-    from translator.frameworks import get
-
-    return get(name).default_version
 
 
 def _matches(entry: Entry, pattern: str) -> bool:
@@ -151,9 +138,9 @@ def _cells(entry: Entry) -> tuple[str, ...]:
 
 def _diff(args: argparse.Namespace) -> int:
     from translator.catalogue.compare import diff
-    from translator.catalogue.model import load
+    from translator.frameworks.catalogues import named
 
-    found = diff(load(args.framework, args.old), load(args.framework, args.new))
+    found = diff(named(args.framework, args.old), named(args.framework, args.new))
     if args.format == "json":
         print_json(found.as_dict())
     else:

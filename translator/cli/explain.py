@@ -104,26 +104,25 @@ def _field(subject: str) -> dict[str, object] | None:
 
 def _options(subject: str) -> dict[str, object] | None:
     from translator import frameworks
-    from translator.catalogue import history, load
+    from translator.frameworks import catalogues
 
-    for name in frameworks.BUILT_IN:
-        framework = frameworks.get(name)
+    for framework in frameworks.every():
         for version in (framework.default_version, *reversed(framework.versions)):
-            catalogue = load(name, version)
+            catalogue = catalogues.of(framework, version)
             entry = catalogue.by_flag(subject) or next(iter(catalogue.by_address(subject)), None)
             if entry is None:
                 continue
             table = framework.table(version)
             row = table.row_of_option[entry.address]
             fields = table.fields_of(entry.address)
-            since, removed = history(name).address_span(entry.address)
+            since, removed = catalogues.span(framework, entry.address)
             return {
                 "subject": f"{subject} ({framework.title} {version})",
                 "type": entry.type_name,
                 "default": repr(entry.default),
                 **({"choices": ", ".join(map(str, entry.choices))} if entry.choices else {}),
                 "known since": f"{since}{f', removed in {removed}' if removed else ''}",
-                "source": entry.source,
+                **({"source": entry.source} if entry.source else {}),
                 **(
                     {"fields": ", ".join(fields)}
                     if fields
@@ -135,13 +134,13 @@ def _options(subject: str) -> dict[str, object] | None:
 
 def _near(subject: str, codes: dict[str, tuple[str, str]]) -> str:
     from translator import frameworks
-    from translator.catalogue import load
+    from translator.frameworks import catalogues
     from translator.names import nearest
     from translator.spec import leaves
 
     names = [*codes, *leaves()]
-    for name in frameworks.BUILT_IN:
-        catalogue = load(name, frameworks.get(name).default_version)
+    for framework in frameworks.every():
+        catalogue = catalogues.of(framework, framework.default_version)
         names += [*catalogue.addresses(), *catalogue.flags()]
     near = nearest(subject, names)
     return f"nearest: {', '.join(near)}" if near else "see ttx fields and ttx catalogue show"

@@ -26,7 +26,7 @@ def rows() -> list[dict[str, object]]:
     from translator import frameworks
     from translator.spec import leaves
 
-    known = [frameworks.get(name) for name in frameworks.BUILT_IN]
+    known = frameworks.every()
     found: list[dict[str, object]] = []
     for path, leaf in leaves().items():
         options = {
@@ -72,9 +72,9 @@ def run(parsed: argparse.Namespace) -> int:
     from translator import frameworks
 
     print_table(
-        ("field", "touches", "description", *(frameworks.get(name).title for name in frameworks.BUILT_IN)),
+        ("field", "touches", "description", *(framework.title for framework in frameworks.every())),
         [
-            (str(row["field"]), str(row["touches"]), str(row["description"]), *_options(row, *frameworks.BUILT_IN))
+            (str(row["field"]), str(row["touches"]), str(row["description"]), *_options(row, *frameworks.names()))
             for row in shown
         ],
     )

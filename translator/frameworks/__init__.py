@@ -13,7 +13,7 @@ from translator.frameworks.base import Framework
 from translator.source import Source
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoints
+    from importlib.metadata import EntryPoint, EntryPoints
 
 BUILT_IN = {
     "megatron": "translator.frameworks.megatron.framework",
@@ -46,9 +46,23 @@ def get(name: str) -> Framework:
         return framework
     for point in _third_party():
         if point.name == name:
-            loaded: Framework = point.load()
-            return loaded
+            return _loaded(point)
     raise UsageError(f"unknown framework {name!r}", fix=f"known: {', '.join(names())}")
+
+
+def _loaded(point: EntryPoint) -> Framework:
+    try:
+        found: Framework = point.load()
+    except Exception as error:
+        owner = point.dist.name if point.dist else "a package"
+        message = f"the framework {point.name} of {owner} cannot be loaded: {error}"
+        raise UsageError(message, fix=f"update or remove {owner}") from None
+    return found
+
+
+def every() -> list[Framework]:
+    """All frameworks, third parties' included, which takes time. Raises UsageError for one that cannot be loaded."""
+    return [get(name) for name in names()]
 
 
 def resolve(address: str) -> tuple[Framework, str | None]:

@@ -1,18 +1,31 @@
-"""What a framework must provide."""
+"""What a framework must provide, and what it may.
+
+Every framework has all of `Framework`. The other protocols are capabilities: a framework has one by having its methods
+and attributes, and what needs one asks with ``isinstance``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from translator.native import Native
 from translator.reading import ReadOptions
 from translator.source import Source
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from translator.catalogue import Catalogue
     from translator.mapping.table import Table
     from translator.mapping.views import Sink
+    from translator.shell.launchers import Launcher
+
+OPTIONS = "options"
+"""The kind of generated file that every framework with `Generated` has: its catalogue of options."""
+Generator = Callable[[str, "Path"], str]
+"""Version and root of the upstream source to the text of a generated file; raises SourceError for another tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +100,71 @@ class Framework(Protocol):
 
     def render(self, sink: Sink, version: str, context: RenderContext) -> Rendered:
         """Write the values of the sink as files."""
+        ...
+
+
+@runtime_checkable
+class Catalogued(Protocol):
+    """A framework with a catalogue of its own; without it the table, the spellings and the defaults make one."""
+
+    def catalogue(self, version: str) -> Catalogue:
+        """The options of a version."""
+        ...
+
+
+@runtime_checkable
+class Generated(Protocol):
+    """A framework whose catalogues, or others that complete them, are generated from upstream source."""
+
+    def generators(self) -> Mapping[str, Mapping[str, Generator]]:
+        """Name of a catalogue -> kind of file (``options`` and others) -> what generates it."""
+        ...
+
+
+@runtime_checkable
+class Launching(Protocol):
+    """A framework that brings a launcher of its own: any framework's script may start training with it."""
+
+    launchers: Mapping[str, Launcher]
+
+
+@runtime_checkable
+class Programmed(Protocol):
+    """A framework that is configured in Python; a program without this word in it cannot be one of its."""
+
+    program_word: str
+
+
+@runtime_checkable
+class TakesModel(Protocol):
+    """A framework whose configuration leaves the model to another file, which ``--model`` names."""
+
+    takes_model: bool
+
+
+@runtime_checkable
+class Suffixed(Protocol):
+    """A framework some of whose versions write files of a kind: suffix -> the version that ``-o NAME.SUFFIX`` means."""
+
+    output_suffixes: Mapping[str, str]
+
+
+@runtime_checkable
+class NamesFiles(Protocol):
+    """A framework that minds what a file is called."""
+
+    def check_file_name(self, name: str) -> None:
+        """Raises UsageError for a name under which the framework would not find the file."""
+        ...
+
+
+@runtime_checkable
+class Inserting(Protocol):
+    """A framework with files that hold several configurations."""
+
+    def insert(self, existing: str, rendered: Rendered, name: str = "") -> tuple[str, str]:
+        """The text of such a file with a rendered configuration added, and the name that it has there.
+
+        Raises SourceError when the text cannot take it, UsageError for a result that is none of the kind.
+        """
         ...

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from translator.frameworks.base import RenderContext, Rendered
+from translator.catalogue import load
+from translator.frameworks.base import OPTIONS, Generator, RenderContext, Rendered
 from translator.frameworks.deepspeed import bundle, syntax
 from translator.knowledge import Knowledge
 from translator.native import Native
@@ -12,6 +14,7 @@ from translator.reading import ReadOptions
 from translator.source import Source
 
 if TYPE_CHECKING:
+    from translator.catalogue import Catalogue
     from translator.mapping.table import Table
     from translator.mapping.views import Sink
 
@@ -31,6 +34,19 @@ class Deepspeed:
         ),
     )
     takes_model = True
+
+    def catalogue(self, version: str) -> Catalogue:
+        """The keys of the JSON."""
+        return load(self.name, version)
+
+    def generators(self) -> Mapping[str, Mapping[str, Generator]]:
+        """What generates the catalogue of keys, and that of the trainer's arguments."""
+        from translator.frameworks.deepspeed import extract, extract_transformers
+
+        return {
+            self.name: {OPTIONS: extract.generate},
+            extract_transformers.CATALOGUE: {OPTIONS: extract_transformers.generate},
+        }
 
     def sniff(self, source: Source) -> float:
         """How surely the text is DeepSpeed's, from 0 to 1."""

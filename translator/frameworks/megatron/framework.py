@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from translator.catalogue import load
-from translator.frameworks.base import RenderContext, Rendered
+from translator.frameworks.base import OPTIONS, Generator, RenderContext, Rendered
 from translator.frameworks.megatron import render as writer
 from translator.frameworks.megatron import syntax
 from translator.frameworks.megatron.settle import settle
@@ -16,6 +17,9 @@ from translator.mapping.views import Sink
 from translator.native import Native
 from translator.reading import ReadOptions
 from translator.source import Source, hints
+
+if TYPE_CHECKING:
+    from translator.catalogue import Catalogue
 
 
 class Megatron:
@@ -32,6 +36,16 @@ class Megatron:
             f"translator.frameworks.megatron.stances.{topic}" for topic in ("training", "layout", "operation")
         ),
     )
+
+    def catalogue(self, version: str) -> Catalogue:
+        """The options of the argument parser."""
+        return load(self.name, version)
+
+    def generators(self) -> Mapping[str, Mapping[str, Generator]]:
+        """What generates the catalogue."""
+        from translator.frameworks.megatron.extract import generate
+
+        return {self.name: {OPTIONS: generate}}
 
     def sniff(self, source: Source) -> float:
         """How surely the text is Megatron-LM's, from 0 to 1."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from translator.catalogue import load
 from translator.errors import UsageError
-from translator.frameworks.base import RenderContext, Rendered
+from translator.frameworks.base import OPTIONS, Generator, RenderContext, Rendered
 from translator.frameworks.torchtitan import sources, syntax_toml
 from translator.knowledge import Knowledge
 from translator.mapping.table import Table
@@ -67,6 +67,23 @@ class Torchtitan:
         ),
     )
     output_suffixes = MappingProxyType({".py": next(version for version, made in DIALECTS.items() if made is _python)})
+
+    def catalogue(self, version: str) -> Catalogue:
+        """The leaves of the configuration."""
+        return load(self.name, version)
+
+    def generators(self) -> Mapping[str, Mapping[str, Generator]]:
+        """What generates the catalogue, the named models, and for Python the classes and shipped configurations."""
+        from translator.frameworks.torchtitan import extract, extract_python, shipped
+
+        return {
+            self.name: {
+                OPTIONS: extract.generate,
+                "flavors": extract.generate_flavors,
+                "classes": extract_python.generate_classes,
+                "configs": shipped.generate,
+            }
+        }
 
     def sniff(self, source: Source) -> float:
         """How surely the text is torchtitan's, from 0 to 1."""

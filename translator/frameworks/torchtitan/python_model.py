@@ -66,7 +66,7 @@ class ModelView:
 
 def model_facts(facts: Classes, model: Node) -> tuple[Facts, str | None, str | None]:
     """Facts, attention backend and dispatcher of a model. Raises `CannotReadError` when parts of it are open."""
-    from translator.catalogue.flavors_torchtitan_python import model_facts as reduced
+    from translator.frameworks.torchtitan.extract_flavors_python import model_facts as reduced
 
     view = ModelView(facts)
     layers = view.read(model, "layers")

@@ -60,7 +60,7 @@ def read(module: str, function: str, version: str, place: Place | None) -> Nativ
 def generate(version: str, source: Path) -> str:
     """The file of one version, as text. Raises `SourceError` for a tree without registries."""
     from translator.catalogue.document import classes_text
-    from translator.catalogue.extract_torchtitan_python import as_json
+    from translator.frameworks.torchtitan.extract_python import as_json
     from translator.frameworks.torchtitan.syntax_python import read_source
     from translator.pyconfig import functions
     from translator.source import Source

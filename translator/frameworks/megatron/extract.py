@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import libcst as cst
 
 from translator.catalogue.annotations import ValueType, read_annotation
+from translator.catalogue.document import catalogue_text
 from translator.catalogue.evaluate import (
-    EnumMember,
     Evaluator,
     Field,
     FromEnvironment,
     NotStatic,
     keyword_arguments,
+    plain,
     positional_arguments,
 )
 from translator.catalogue.model import NEGATING_ACTION, Entry
@@ -161,24 +163,6 @@ def _static_default(value: Any) -> _Default:
     if isinstance(value, FromEnvironment):
         return _Default(value.value, f"env:{value.variable}")
     return _Default(plain(value))
-
-
-def plain(value: Any) -> Any:
-    """A static value as JSON: enum members by name, infinities as text.
-
-    Raises `NotStatic` for a class or another value that JSON cannot hold.
-    """
-    if isinstance(value, EnumMember):
-        return value.name
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return str(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise NotStatic(type(value).__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,3 +376,8 @@ def _converted(default: Any, kind: str) -> Any:
     if isinstance(default, str) and kind in {"int", "bool"}:
         return int(default) if kind == "int" else bool(default)
     return default
+
+
+def generate(version: str, source: Path) -> str:
+    """The catalogue file of one version, as text. Raises `SourceError` for another tree."""
+    return catalogue_text("megatron", version, extract(SourceTree(source)))

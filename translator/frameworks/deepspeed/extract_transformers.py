@@ -5,13 +5,16 @@ Addresses are ``hf.<name>``, flags ``--<name>`` (``HfArgumentParser`` takes hyph
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from translator.catalogue.annotations import read_annotation
-from translator.catalogue.evaluate import Evaluator, NotStatic
-from translator.catalogue.extract_megatron import plain
+from translator.catalogue.document import catalogue_text
+from translator.catalogue.evaluate import Evaluator, NotStatic, plain
 from translator.catalogue.model import Entry
 from translator.catalogue.source_tree import SourceTree
 from translator.errors import SourceError
 
+CATALOGUE = "transformers"
 MODULE = "transformers.training_args"
 PREFIX = "hf."
 ACTION = "argument"
@@ -60,3 +63,8 @@ def extract(tree: SourceTree) -> list[Entry]:
             )
         )
     return sorted(entries, key=lambda entry: entry.address)
+
+
+def generate(version: str, source: Path) -> str:
+    """The catalogue file of one version, as text. Raises `SourceError` for another tree."""
+    return catalogue_text(CATALOGUE, version, extract(SourceTree(source)))

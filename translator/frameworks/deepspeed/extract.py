@@ -11,6 +11,7 @@ An address is the path in the JSON, by the alias where a key has one; flags are 
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,11 +19,12 @@ from typing import Any
 import libcst as cst
 
 from translator.catalogue.annotations import ValueType, read_annotation
+from translator.catalogue.document import catalogue_text
 from translator.catalogue.evaluate import EnumMember, Evaluator, NotStatic, keyword_arguments, positional_arguments
-from translator.catalogue.extract_deepspeed_walk import At, ConstantEvaluator, Path, Read, StarTree, Walker
 from translator.catalogue.model import Entry
 from translator.catalogue.source_tree import ClassRef, SourceTree, dotted
 from translator.errors import SourceError
+from translator.frameworks.deepspeed.extract_walk import At, ConstantEvaluator, Path, Read, StarTree, Walker
 
 STRICT, LAX, OPEN, DEPRECATED, PARAMETER = "strict", "lax", "open", "deprecated", "parameter"
 CONFIG_MODULE = "deepspeed.runtime.config"
@@ -309,3 +311,8 @@ def _parameter(section: str, class_name: str, node: cst.Param, ref: ClassRef, ev
         optional=node.default is None,
         source=ref.module.place(node),
     )
+
+
+def generate(version: str, source: pathlib.Path) -> str:
+    """The catalogue file of one version, as text. Raises `SourceError` for another tree."""
+    return catalogue_text("deepspeed", version, extract(SourceTree(source)))

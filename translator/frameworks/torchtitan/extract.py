@@ -7,23 +7,25 @@ Options are the leaves of the ``JobConfig`` dataclass (``torchtitan/config_manag
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import libcst as cst
 
-from translator.catalogue import extract_torchtitan_python
 from translator.catalogue.annotations import ValueType, read_annotation
+from translator.catalogue.document import catalogue_text, flavors_text
 from translator.catalogue.evaluate import (
     Evaluator,
     Field,
     Instance,
     NotStatic,
     keyword_arguments,
+    plain,
 )
-from translator.catalogue.extract_megatron import plain
 from translator.catalogue.model import FIELD_ACTION, Entry
 from translator.catalogue.source_tree import ClassRef, Module, SourceTree, dotted
 from translator.errors import SourceError
+from translator.frameworks.torchtitan import extract_python
 
 CONFIG_MODULES = ("torchtitan.config.job_config", "torchtitan.config_manager")
 FAMILY_PARENTS = ("torchtitan.models", "torchtitan.experiments")
@@ -35,8 +37,8 @@ def extract(tree: SourceTree) -> list[Entry]:
 
     Raises `SourceError` when the tree holds no ``JobConfig`` of dataclasses.
     """
-    if extract_torchtitan_python.is_python_configured(tree):
-        return extract_torchtitan_python.extract(tree)
+    if extract_python.is_python_configured(tree):
+        return extract_python.extract(tree)
     evaluator = Evaluator(tree)
     for name in CONFIG_MODULES:
         module = tree.module(name)
@@ -91,8 +93,8 @@ def extract_flavors(tree: SourceTree) -> tuple[dict[str, Any], dict[str, str]]:
     every field of the class, defaults merged in, nested dataclasses as objects. The second maps a family to the one
     whose table it shares. A family whose table is computed rather than written down is in neither.
     """
-    if extract_torchtitan_python.is_python_configured(tree):
-        from translator.catalogue.flavors_torchtitan_python import extract_flavors as extract_python_flavors
+    if extract_python.is_python_configured(tree):
+        from translator.frameworks.torchtitan.extract_flavors_python import extract_flavors as extract_python_flavors
 
         return extract_python_flavors(tree)
     evaluator = Evaluator(tree)
@@ -193,3 +195,13 @@ class _Finder(cst.CSTVisitor):
     def visit_Call(self, node: cst.Call) -> None:  # noqa: N802
         if dotted(node.func).endswith("TrainSpec"):
             self.calls.append(node)
+
+
+def generate(version: str, source: Path) -> str:
+    """The catalogue file of one version, as text. Raises `SourceError` for another tree."""
+    return catalogue_text("torchtitan", version, extract(SourceTree(source)))
+
+
+def generate_flavors(version: str, source: Path) -> str:
+    """The flavor tables of one version, as text. Raises `SourceError` for a tree without any."""
+    return flavors_text("torchtitan", version, *extract_flavors(SourceTree(source)))

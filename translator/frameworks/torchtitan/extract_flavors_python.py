@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from translator.catalogue.extract_torchtitan_python import MODEL_PARENT, as_json
 from translator.catalogue.python_tree import PythonTree
 from translator.catalogue.source_tree import SourceTree
 from translator.errors import SourceError
+from translator.frameworks.torchtitan.extract_python import MODEL_PARENT, as_json
 from translator.pyconfig.values import MISSING, Function, Node
 
 Facts = dict[str, Any]
