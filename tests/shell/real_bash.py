@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from translator import frameworks
 from translator.shell import Launch, ScriptReading, Word, evaluate
 
 RECORDERS = ("torchrun", "python", "python3", "deepspeed", "accelerate")
@@ -165,7 +166,9 @@ def compare(
     def read(path: str) -> str | None:
         return (siblings or {}).get(path.removeprefix("./"))
 
-    reading = evaluate(text, name, positional=positional, variables=variables, read_sibling=read)
+    reading = evaluate(
+        text, name, positional=positional, variables=variables, read_sibling=read, launchers=frameworks.launchers()
+    )
     calls = run_bash(script, stubs, positional, variables)
     assert len(reading.launches) == len(calls), (reading.launches, calls, reading.findings)
     for launch, call in zip(reading.launches, calls, strict=True):

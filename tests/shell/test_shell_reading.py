@@ -6,13 +6,21 @@ from collections.abc import Mapping
 
 import pytest
 
+from translator import frameworks
 from translator.errors import SourceError
 from translator.shell import Launch, ScriptReading, evaluate, split_words
 from translator.shell.codes import CODES
 
 
 def read(text: str, *positional: str, files: Mapping[str, str] | None = None, **variables: str) -> ScriptReading:
-    return evaluate(text, "run.sh", positional=positional, variables=variables, read_sibling=dict(files or {}).get)
+    return evaluate(
+        text,
+        "run.sh",
+        positional=positional,
+        variables=variables,
+        read_sibling=dict(files or {}).get,
+        launchers=frameworks.launchers(),
+    )
 
 
 def only(text: str, *positional: str, **variables: str) -> Launch:

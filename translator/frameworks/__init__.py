@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from translator import foreign
 from translator.errors import SourceError, UsageError
-from translator.frameworks.base import Framework
+from translator.frameworks.base import Framework, Launching
 from translator.source import Source
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
+
+    from translator.shell.launchers import Launcher
 
 BUILT_IN = {
     "megatron": "translator.frameworks.megatron.framework",
@@ -57,6 +59,20 @@ def _loaded(point: EntryPoint) -> Framework:
         owner = point.dist.name if point.dist else "a package"
         message = f"the framework {point.name} of {owner} cannot be loaded: {error}"
         raise UsageError(message, fix=f"update or remove {owner}") from None
+    return found
+
+
+def launchers() -> Mapping[str, Launcher]:
+    """Programs that start training, by name: those of no framework, and those that the built-in ones bring.
+
+    A third party's reader adds its own to them for `translator.shell.evaluate`: looking for others takes time.
+    """
+    from translator.shell.launchers import LAUNCHERS
+
+    found = dict(LAUNCHERS)
+    for framework in map(get, BUILT_IN):
+        if isinstance(framework, Launching):
+            found |= framework.launchers()
     return found
 
 

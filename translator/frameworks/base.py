@@ -125,7 +125,9 @@ class Generated(Protocol):
 class Launching(Protocol):
     """A framework that brings a launcher of its own: any framework's script may start training with it."""
 
-    launchers: Mapping[str, Launcher]
+    def launchers(self) -> Mapping[str, Launcher]:
+        """Name of the program, or module for ``python -m`` -> what is known of it."""
+        ...
 
 
 @runtime_checkable

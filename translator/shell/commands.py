@@ -215,7 +215,7 @@ class Commands(Assigning):
     def external(self, values: list[Value]) -> Flow | None:
         """A command that bash would look up on PATH."""
         self.spend(1)
-        stripped = launch.strip(values, self.context)
+        stripped = launch.strip(values, self.context, self.launchers)
         if isinstance(stripped, launch.Program):
             self._launch(stripped)
         elif isinstance(stripped, launch.Shell):

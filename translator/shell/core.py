@@ -10,6 +10,7 @@ from translator.shell import sbatch
 from translator.shell.expand import Expander
 from translator.shell.flow import Flow, LimitError
 from translator.shell.launch import Context
+from translator.shell.launchers import LAUNCHERS, Launcher
 from translator.shell.state import State, Var
 from translator.shell.syntax import Block, Node
 from translator.shell.values import Chunk, Launch, Source, Unknown, Value, WrittenFile
@@ -31,11 +32,13 @@ class Core:
         positional: Sequence[str],
         given: Mapping[str, str],
         read_sibling: Callable[[str], str | None] | None,
+        launchers: Mapping[str, Launcher] = LAUNCHERS,
     ) -> None:
         self.source = source
         self.offset = 0
         self.state = State()
         self.read_sibling = read_sibling
+        self.launchers = launchers
         self.findings: list[Finding] = []
         self._reported: set[tuple[str, str, Place | None]] = set()
         self.launches: list[Launch] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from translator.findings import Place
@@ -32,7 +32,7 @@ class Context:
     names: tuple[str, ...] = ()
     said: dict[str, Value] = field(default_factory=dict)
     env: dict[str, Value] = field(default_factory=dict)
-    inner: str = ""
+    inner: Launcher | None = None
 
     def number(self, role: str) -> Word | int | None:
         """What was said about a role: a number, or the word that cannot be one yet."""
@@ -95,21 +95,23 @@ def base_name(text: str) -> str:
     return text.rsplit("/", 1)[-1]
 
 
-def strip(words: Sequence[Value], context: Context) -> Program | Shell | Other:
+def strip(
+    words: Sequence[Value], context: Context, launchers: Mapping[str, Launcher] = LAUNCHERS
+) -> Program | Shell | Other:
     """Strip launchers from the front of a command."""
     for _ in range(MAX_STRIP):
         if not words:
             return Other(context, ())
         name = base_name(words[0].text)
         if _PYTHON.match(name) or (not words[0].known and name.lower().strip("${}\"'").endswith("python")):
-            outcome = _python(words, context)
+            outcome = _python(words, context, launchers)
         elif name in SHELLS:
             return _shell(words, context)
         elif name in BATCH:
             return _batch(words, context)
-        elif name in LAUNCHERS:
-            outcome = _launcher(name, LAUNCHERS[name], words[1:], context)
-            if LAUNCHERS[name].joins and isinstance(outcome, tuple):
+        elif name in launchers:
+            outcome = _launcher(name, launchers[name], words[1:], context)
+            if launchers[name].joins and isinstance(outcome, tuple):
                 return Shell(outcome[1], _joined(outcome[0]), None, ())
         elif _is_script(words[0]):
             return Program(context, words[0], None, tuple(words[1:]))
@@ -173,15 +175,17 @@ def _batch(words: Sequence[Value], context: Context) -> Shell:
     return Shell(inner, None, script, tuple(words[at + 1 :]), batch=True, allocation=said)
 
 
-def _python(words: Sequence[Value], context: Context) -> Program | Other | tuple[Sequence[Value], Context]:
+def _python(
+    words: Sequence[Value], context: Context, launchers: Mapping[str, Launcher]
+) -> Program | Other | tuple[Sequence[Value], Context]:
     at = 1
     while at < len(words):
         text = words[at].text
         if text.startswith("-m"):
             module, rest = (words[at + 1], at + 2) if text == "-m" and at + 1 < len(words) else (None, at + 1)
             name = module.text if module is not None else text[2:]
-            if name in LAUNCHERS:
-                return _launcher(name, LAUNCHERS[name], words[rest:], context)
+            if name in launchers:
+                return _launcher(name, launchers[name], words[rest:], context)
             if name in NOT_TRAINING_MODULES or not name:
                 return Other(context, tuple(words))
             return Program(_named(context, "python"), module or words[at], name, tuple(words[rest:]))
@@ -236,7 +240,7 @@ def _launcher(
             break
         else:
             break
-    inner = name if launcher.once_per_node else context.inner
+    inner = launcher if launcher.once_per_node else context.inner
     shown = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torch.distributed.launch"}
     if launcher.once_per_node:
         for role, default in launcher.defaults.items():
@@ -339,11 +343,11 @@ def build(program: Program, env: dict[str, Word], allocation: dict[str, Value], 
 def _sizes(
     context: Context, env: dict[str, Word], allocation: dict[str, Value]
 ) -> tuple[Word | int | None, Word | int | None, int | None]:
-    if context.inner:
+    if context.inner is not None:
         nodes, per_node, tasks = context.number("nodes"), context.number("per_node"), context.number("tasks")
         nodes = context.number("default_nodes") if nodes is None else nodes
         per_node = context.number("default_per_node") if per_node is None else per_node
-        return _complete(nodes, per_node, tasks, single=context.inner != "deepspeed")
+        return _complete(nodes, per_node, tasks, single=not context.inner.hosts)
     if "srun" in context.names:
         said = {**allocation, **context.said}
         if "tasks" in context.said and "per_node" not in context.said:

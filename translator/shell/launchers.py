@@ -1,4 +1,7 @@
-"""What is known about the programs that start other programs: their options and what these say. Data only."""
+"""What is known about the programs that start other programs: their options and what these say. Data only.
+
+A launcher that comes with a framework is described there, and handed to `translator.shell.evaluate`.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ class Launcher:
     command. ``module`` and ``bare`` are the options for ``-m`` and "run this as it is".
     ``joins`` launchers hand their words, joined by spaces, to another shell.
     ``once_per_node`` launchers start their processes themselves: an outer launcher's task count does not multiply.
+    Without a number of nodes such a launcher runs on one, unless ``hosts`` says that a list of hosts tells.
     """
 
     takes: str = COMMAND
@@ -33,12 +37,14 @@ class Launcher:
     bare: frozenset[str] = frozenset()
     assignments: bool = False
     once_per_node: bool = False
+    hosts: bool = False
     defaults: dict[str, int] = field(default_factory=dict)
     until_separator: bool = False
     joins: bool = False
 
 
-def _roles(**names: str) -> dict[str, str]:
+def roles(**names: str) -> dict[str, str]:
+    """Option -> role, from the options of each role."""
     return {flag: role for role, flags in names.items() for flag in flags.split()}
 
 
@@ -46,14 +52,14 @@ _ELASTIC = Launcher(
     takes=SCRIPT,
     flags=frozenset({"--standalone", "--use_env", "--use-env", "--run_path", "--run-path", "--virtual_local_rank",
                      "-h", "--help"}),
-    roles=_roles(nodes="--nnodes", per_node="--nproc_per_node --nproc-per-node"),
+    roles=roles(nodes="--nnodes", per_node="--nproc_per_node --nproc-per-node"),
     module=frozenset({"-m", "--module"}),
     bare=frozenset({"--no_python", "--no-python"}),
     once_per_node=True,
     defaults={"nodes": 1, "per_node": 1},
 )  # fmt: skip
 
-_SRUN_ROLES = _roles(
+_SRUN_ROLES = roles(
     nodes="-N --nodes",
     tasks="-n --ntasks",
     per_node="--ntasks-per-node",
@@ -61,7 +67,7 @@ _SRUN_ROLES = _roles(
     env="--export",
 )
 
-_MPI_ROLES = _roles(tasks="-np -n --np -c", per_node="-npernode --npernode -ppn --ppn -N", env="-x -genv -env")
+_MPI_ROLES = roles(tasks="-np -n --np -c", per_node="-npernode --npernode -ppn --ppn -N", env="-x -genv -env")
 
 LAUNCHERS: dict[str, Launcher] = {
     "torchrun": _ELASTIC,
@@ -88,27 +94,6 @@ LAUNCHERS: dict[str, Launcher] = {
         }),
         greedy=False,
         roles=_MPI_ROLES,
-    ),
-    "deepspeed": Launcher(
-        takes=SCRIPT,
-        flags=frozenset({"--force_multi", "--no_ssh", "--no_ssh_check", "--no_local_rank", "--save_pid",
-                         "--enable_each_rank_log", "--elastic_training", "--bind_cores_to_rank", "-h", "--help"}),
-        roles=_roles(nodes="--num_nodes", per_node="--num_gpus --num_accelerators"),
-        module=frozenset({"--module", "-m"}),
-        bare=frozenset({"--no_python"}),
-        once_per_node=True,
-    ),
-    "accelerate": Launcher(
-        takes=SCRIPT,
-        subcommands=frozenset({"launch"}),
-        flags=frozenset({
-            "--multi_gpu", "--multi-gpu", "--cpu", "--tpu", "--use_deepspeed", "--use_fsdp", "--use_megatron_lm",
-            "--same_network", "--quiet", "-q", "--debug", "--use_xpu", "--mps", "--ipex",
-        }),
-        roles=_roles(nodes="--num_machines", tasks="--num_processes"),
-        module=frozenset({"-m", "--module"}),
-        bare=frozenset({"--no_python"}),
-        once_per_node=True,
     ),
     "numactl": Launcher(
         valued=frozenset({"-N", "-m", "-C", "-i", "-p", "-w"}),
@@ -149,7 +134,7 @@ LAUNCHERS: dict[str, Launcher] = {
     "salloc": Launcher(roles=_SRUN_ROLES, flags=frozenset({"-I", "-K", "-O", "-Q", "-k", "-s", "-v", "--exclusive",
                        "--overcommit", "--oversubscribe", "--quiet", "--verbose", "--no-shell"})),
     "aprun": Launcher(valued=frozenset({"-n", "-N", "-d", "-j", "-S", "-cc", "-e", "-L"}), greedy=False,
-                      roles=_roles(tasks="-n", per_node="-N", env="-e")),
+                      roles=roles(tasks="-n", per_node="-N", env="-e")),
     "screen": Launcher(valued=frozenset({"-S", "-dmS", "-dmLS", "-h", "-s", "-t", "-Logfile"}), greedy=False),
     "tmux": Launcher(subcommands=frozenset({"new-session", "new"}), joins=True, greedy=False,
                      valued=frozenset({"-s", "-n", "-c", "-x", "-y", "-t", "-e", "-F"})),
@@ -166,7 +151,7 @@ LAUNCHERS: dict[str, Launcher] = {
         skip=1,
         flags=frozenset({"-d", "-i", "-t", "-it", "-ti", "-dit", "-itd", "-id", "-td", "--rm", "--privileged",
                          "--detach", "--interactive", "--tty", "--init", "-P", "--read-only"}),
-        roles=_roles(env="-e --env"),
+        roles=roles(env="-e --env"),
     ),
     "uv": Launcher(subcommands=frozenset({"run"}), valued=frozenset({"--with", "--python", "-p", "--project",
                    "--extra", "--group", "--env-file", "--directory"}), greedy=False),
@@ -174,7 +159,7 @@ LAUNCHERS: dict[str, Launcher] = {
     "conda": Launcher(subcommands=frozenset({"run"}), valued=frozenset({"-n", "-p", "--name", "--prefix"}),
                       greedy=False),
 }  # fmt: skip
-"""Launchers by the last component of their path, or by module for ``python -m``."""
+"""Launchers that belong to no framework, by the last component of their path, or by module for ``python -m``."""
 
 LAUNCHERS["mpiexec"] = LAUNCHERS["mpiexec.hydra"] = LAUNCHERS["orterun"] = LAUNCHERS["mpirun"]
 LAUNCHERS["parallel-ssh"] = LAUNCHERS["pssh"] = Launcher(
@@ -182,16 +167,6 @@ LAUNCHERS["parallel-ssh"] = LAUNCHERS["pssh"] = Launcher(
 )
 LAUNCHERS["apptainer"] = LAUNCHERS["singularity"]
 LAUNCHERS["podman"] = LAUNCHERS["docker"]
-LAUNCHERS["deepspeed.launcher.runner"] = LAUNCHERS["deepspeed"]
-LAUNCHERS["accelerate.commands.launch"] = Launcher(
-    takes=SCRIPT,
-    flags=LAUNCHERS["accelerate"].flags,
-    roles=LAUNCHERS["accelerate"].roles,
-    module=LAUNCHERS["accelerate"].module,
-    bare=LAUNCHERS["accelerate"].bare,
-    once_per_node=True,
-)
-
 TWO_VALUES = frozenset({"--mca", "-mca", "-genv", "-env"})
 """Options that take two words."""
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from translator.catalogue import Catalogue
     from translator.mapping.table import Table
     from translator.mapping.views import Sink
+    from translator.shell.launchers import Launcher
 
 
 class Deepspeed:
@@ -47,6 +48,12 @@ class Deepspeed:
             self.name: {OPTIONS: extract.generate},
             extract_transformers.CATALOGUE: {OPTIONS: extract_transformers.generate},
         }
+
+    def launchers(self) -> Mapping[str, Launcher]:
+        """``deepspeed``, and ``accelerate launch``."""
+        from translator.frameworks.deepspeed.launchers import LAUNCHERS
+
+        return LAUNCHERS
 
     def sniff(self, source: Source) -> float:
         """How surely the text is DeepSpeed's, from 0 to 1."""

@@ -210,10 +210,16 @@ def _inside(body: str, start: Place) -> Callable[[int, int], Place]:
 
 
 def _read_script(path: str, text: str, native: Native, inputs: Inputs) -> None:
+    from translator.frameworks import launchers
     from translator.shell import evaluate
 
     reading = evaluate(
-        text, path, positional=inputs.positional, variables=inputs.variables, read_sibling=inputs.read_sibling
+        text,
+        path,
+        positional=inputs.positional,
+        variables=inputs.variables,
+        read_sibling=inputs.read_sibling,
+        launchers=launchers(),
     )
     native.findings.extend(reading.findings)
     inputs.script = text

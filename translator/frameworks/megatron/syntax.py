@@ -207,9 +207,12 @@ def _from_script(
     launch_index: int | None,
     read_sibling: Callable[[str], str | None] | None,
 ) -> _Command:
+    from translator.frameworks import launchers
     from translator.shell import evaluate
 
-    reading = evaluate(text, path, positional=positional, variables=variables, read_sibling=read_sibling)
+    reading = evaluate(
+        text, path, positional=positional, variables=variables, read_sibling=read_sibling, launchers=launchers()
+    )
     scored = [(launch, _score(launch, catalogue)) for launch in reading.launches]
     candidates = [(launch, score) for launch, score in scored if score >= LEAST_OPTIONS or _is_entry_point(launch)]
     candidates = [(launch, score) for launch, score in candidates if score] or candidates

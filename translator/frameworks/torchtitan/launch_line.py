@@ -74,13 +74,16 @@ def read_launch(
     read_sibling: Read | None,
 ) -> LaunchLine:
     """The launch of a script. Raises `SourceError` when it launches no torchtitan, `UsageError` for one not there."""
+    from translator.frameworks import launchers
     from translator.shell import evaluate
 
     def sibling(name: str) -> str | None:
         found = read_sibling(name) if read_sibling is not None else None
         return _STAND_IN if found is None and posixpath.basename(name) == _RUN_TRAIN else found
 
-    reading = evaluate(text, path, positional=positional, variables=variables, read_sibling=sibling)
+    reading = evaluate(
+        text, path, positional=positional, variables=variables, read_sibling=sibling, launchers=launchers()
+    )
     launches = [launch for launch in reading.launches if _is_train(launch)]
     if not launches:
         raise SourceError(f"{path} launches no torchtitan", fix=_why(reading))
