@@ -9,6 +9,7 @@ from translator import frameworks
 from translator.conversion import Conversion
 from translator.conversion import convert as _convert
 from translator.errors import UsageError
+from translator.frameworks.base import TakesModel
 from translator.native import Origin
 from translator.printable import one_line
 from translator.reading import LeafOrigin, Reading, ReadOptions, read_native
@@ -37,7 +38,7 @@ def read(source: str | Source, *, framework: str | None = None, options: ReadOpt
     if framework == SPEC or (framework is None and is_spec(text)):
         return read_spec([text], options.overrides)
     chosen, version = known or (frameworks.detect(text), None)
-    if options.model is not None and not getattr(chosen, "takes_model", False):
+    if options.model is not None and not isinstance(chosen, TakesModel):
         raise UsageError(f"--model: a configuration of {chosen.title} holds its model", fix="set model.FIELD=VALUE")
     native = chosen.parse(text, version or chosen.guess_version(text), options)
     reading = read_native(native, chosen.table(native.version))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from translator.source import Source
 
-_ELSEWHERE = ('"train_batch_size"', '"train_micro_batch_size_per_gpu"', '"zero_optimization"')
+PROGRAMS = (".py", ".pyi", ".ipynb")
 _HUGGING_FACE = ('"architectures"', '"model_type"', '"transformers_version"')
 _LOOKED_AT = 200_000
 
 
-def kind(source: Source) -> str | None:
-    """What the text is, when it is nothing that a reader exists for; cheap, by name and telltale keys."""
-    name, text = source.name.lower(), source.text[:_LOOKED_AT]
-    if name.endswith((".pyi", ".ipynb")) or (name.endswith(".py") and "torchtitan" not in source.text):
-        return "a Python program that configures no torchtitan"
-    model = any(key in text for key in _HUGGING_FACE) and not any(key in text for key in _ELSEWHERE)
-    if model and text.lstrip()[:1] == "{":
+def kind(source: Source, configured: Sequence[str]) -> str | None:
+    """What a text is that no reader is sure of, as far as that shows; cheap, by name and telltale keys.
+
+    ``configured`` are the titles of the frameworks that are configured in Python, none of which the source can be for.
+    """
+    if source.name.lower().endswith(PROGRAMS) and configured:
+        return f"a Python program that configures no {' or '.join(configured)}"
+    text = source.text[:_LOOKED_AT]
+    if text.lstrip()[:1] == "{" and any(key in text for key in _HUGGING_FACE):
         return "a Hugging Face model, which is not a configuration of its own: give it to one with --model"
     return None

@@ -43,5 +43,5 @@ def _versions(data: bytes, path: Path) -> dict[str, str]:
         raise UsageError(f"{path} cannot be read: {error}") from None
     table = tool.get("ttx", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
-        raise UsageError(f"{path}: [tool.ttx] holds versions by framework", fix='such as torchtitan = "0.3.0"')
+        raise UsageError(f"{path}: [tool.ttx] holds versions by framework", fix='write NAME = "VERSION" for each')
     return {str(name): value for name, value in table.items()}

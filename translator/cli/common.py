@@ -34,7 +34,7 @@ def add_source_options(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="framework",
         metavar="FW[@V]",
-        help="framework and version of the source, such as megatron@0.16.0, or spec; else the text decides",
+        help="framework and version of the source (NAME or NAME@VERSION), or spec; else the text decides",
     )
     group.add_argument(
         "--set",

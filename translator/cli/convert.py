@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from translator.cli.common import Subparsers, add_source_options, print_json, read_options
 from translator.errors import SourceError, UsageError
+from translator.frameworks import BUILT_IN
 
 if TYPE_CHECKING:
     from translator.conversion import Conversion
@@ -56,7 +57,7 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
         "--to",
         required=True,
         metavar="FW[@V]",
-        help="target framework and version: megatron, deepspeed, torchtitan, torchtitan@0.3.0 ..., or spec",
+        help=f"target framework and version: {', '.join(BUILT_IN)} ... (@VERSION for another than usual), or spec",
     )
     group.add_argument(
         "-o",
@@ -164,8 +165,11 @@ def _deliver(done: Conversion, parsed: argparse.Namespace) -> None:
     else:
         if rendered.main.endswith(".py"):
             from translator.frameworks import get
+            from translator.frameworks.base import NamesFiles
 
-            getattr(get(done.target), "check_file_name", str)(target.name)
+            framework = get(done.target)
+            if isinstance(framework, NamesFiles):
+                framework.check_file_name(target.name)
         modules = [name for name in rendered.files if name.endswith(".py") and name != rendered.main]
         beside = {target.parent / name: rendered.files[name] for name in modules}
         write_files({target: rendered.files[rendered.main], **beside}, force=parsed.force)
@@ -173,14 +177,16 @@ def _deliver(done: Conversion, parsed: argparse.Namespace) -> None:
 
 def _insert(done: Conversion, parsed: argparse.Namespace) -> None:
     """Add the result to a file that is there. Raises UsageError and SourceError, and then writes nothing."""
+    from translator.api import SPECS
     from translator.cli.files import write_files
     from translator.frameworks import get
+    from translator.frameworks.base import Inserting
 
     name, wanted = _registry(parsed.into)
     if parsed.output is not None:
         raise UsageError("-o and --into exclude each other")
-    insert = getattr(get(done.target), "insert", None) if done.target != "spec" else None
-    if insert is None:
+    framework = get(done.target) if done.target not in SPECS else None
+    if not isinstance(framework, Inserting):
         raise UsageError(f"--into: {done.target} has no file that holds several configurations", fix="-o PATH")
     path = Path(name)
     try:
@@ -189,7 +195,7 @@ def _insert(done: Conversion, parsed: argparse.Namespace) -> None:
         reason = getattr(error, "strerror", None) or "not UTF-8"
         raise UsageError(f"cannot read {name}: {reason}", fix="-o writes a new file") from None
     try:
-        text, function = insert(existing, done.rendered, wanted)
+        text, function = framework.insert(existing, done.rendered, wanted)
     except SourceError as error:
         raise SourceError(
             f"{name}: {error.message}", fix=f"--into {name}:NAME" if not error.fix else error.fix

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from translator import foreign
 from translator.errors import SourceError, UsageError
-from translator.frameworks.base import Framework, Launching
+from translator.frameworks.base import Framework, Launching, Programmed, Suffixed
 from translator.source import Source
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ BUILT_IN = {
     "deepspeed": "translator.frameworks.deepspeed.framework",
 }
 ENTRY_POINT_GROUP = "ttx.frameworks"
+_SURE, _LIKELY = 0.5, 0.2  # of what `Framework.sniff` says
 
 
 def _third_party() -> EntryPoints:
@@ -97,10 +98,10 @@ def resolve(address: str) -> tuple[Framework, str | None]:
 def with_version(name: str, output: str | None, preferred: Mapping[str, str]) -> str:
     """``name@version`` where something speaks for a version: the suffix of the output file, or a preference.
 
-    A framework may say in ``output_suffixes`` which versions write files of a kind. Raises UsageError for an unknown
-    framework.
+    Raises UsageError for an unknown framework.
     """
-    suffixes: Mapping[str, str] = getattr(get(name), "output_suffixes", {})
+    framework = get(name)
+    suffixes = framework.output_suffixes if isinstance(framework, Suffixed) else {}
     version = next((found for suffix, found in suffixes.items() if (output or "").endswith(suffix)), None)
     version = version or preferred.get(name)
     return f"{name}@{version}" if version else name
@@ -108,19 +109,28 @@ def with_version(name: str, output: str | None, preferred: Mapping[str, str]) ->
 
 def detect(source: Source) -> Framework:
     """The framework whose reader recognises the text. Raises SourceError when none does."""
-    unread = foreign.kind(source)
-    if unread is not None:
-        raise SourceError(f"{source.name} looks like {unread}", fix="name another reader with --from")
-    scores = {name: get(name).sniff(source) for name in BUILT_IN}
-    best = max(scores, key=lambda name: scores[name])
-    if scores[best] < 0.5:
+    ours = [get(name) for name in BUILT_IN]
+    asked = [framework for framework in ours if _may_read(framework, source)]
+    scores = [framework.sniff(source) for framework in asked]
+    best = max(scores, default=0.0)
+    if best < _SURE:
         # Others' frameworks are only asked where ours are not sure: looking for them takes time.
-        for name in names()[len(BUILT_IN) :]:
-            if get(name).sniff(source) >= 0.5:
-                return get(name)
-    if scores[best] < 0.2:
+        for framework in every()[len(BUILT_IN) :]:
+            if _may_read(framework, source) and framework.sniff(source) >= _SURE:
+                return framework
+        unread = foreign.kind(source, [] if asked else [each.title for each in ours if isinstance(each, Programmed)])
+        if unread is not None:
+            raise SourceError(f"{source.name} looks like {unread}", fix="name another reader with --from")
+    if best < _LIKELY:
         raise SourceError(
-            f"{source.name} is not recognised as a configuration of {', '.join(get(n).title for n in BUILT_IN)}",
+            f"{source.name} is not recognised as a configuration of {', '.join(each.title for each in ours)}",
             fix="name it with --from FRAMEWORK[@VERSION]",
         )
-    return get(best)
+    return asked[scores.index(best)]
+
+
+def _may_read(framework: Framework, source: Source) -> bool:
+    """Whether the text can be the framework's at all: most are not configured by a program."""
+    if not source.name.lower().endswith(foreign.PROGRAMS):
+        return True
+    return isinstance(framework, Programmed) and framework.programs(source)

@@ -132,9 +132,11 @@ class Launching(Protocol):
 
 @runtime_checkable
 class Programmed(Protocol):
-    """A framework that is configured in Python; a program without this word in it cannot be one of its."""
+    """A framework that is configured by a program; no other is asked whether it reads one."""
 
-    program_word: str
+    def programs(self, source: Source) -> bool:
+        """Whether a program may be one that configures the framework; cheap."""
+        ...
 
 
 @runtime_checkable

@@ -85,6 +85,10 @@ class Torchtitan:
             }
         }
 
+    def programs(self, source: Source) -> bool:
+        """Whether a Python file speaks of torchtitan."""
+        return source.name.lower().endswith(".py") and self.name in source.text
+
     def sniff(self, source: Source) -> float:
         """How surely the text is torchtitan's, from 0 to 1."""
         return sources.sniff(source)
