@@ -5,6 +5,8 @@ Toy's configuration is ``KEY=VALUE`` lines. It trains one kind of model, over te
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -245,3 +247,71 @@ def test_the_command(examples: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     toy.write_text("# toy\nLAYERS=many\n", encoding="utf-8")
     assert main(["convert", str(toy), "--to", "megatron"]) == 2
     assert "toy.conf:2:1" in capsys.readouterr().err
+
+
+def test_fields_have_a_column_of_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["fields", "batch.seq_len"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split("\t")[-1] == "SEQ"
+    assert main(["fields", "parallel.pipeline.degree", "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["fields"]
+    assert list(row["options"]) == list(frameworks.names())
+    assert (row["options"]["toy"], row["fixed"]["toy"]) == ([], "there is no pipeline")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "400")
+    assert main(["fields", "batch.seq_len"]) == 0
+    head = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out.splitlines()[0]).split()
+    assert head[-1] == "Toy"
+    assert head[3:] == [framework.title for framework in frameworks.every()]
+
+
+def test_its_options_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "GLOBAL"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "GLOBAL (Toy 1.0)"
+    assert {
+        "default: None",
+        "known since: 1.0",
+        "fields: batch.micro_batch, batch.global_batch, batch.accumulation",
+    } <= {*said}
+    assert main(["explain", "precision.compute"]) == 0
+    assert "toy: MATH\n" in capsys.readouterr().out
+    assert main(["explain", "GLOBALL"]) == 2
+    assert "nearest: GLOBAL" in capsys.readouterr().err
+
+
+def test_its_options_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["catalogue", "show", "toy"]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [line[0] for line in lines] == sorted(DEFAULTS)
+    assert ["LAYERS", "int", "12", "", ""] in lines
+    assert main(["catalogue", "show", "toy@1.0", "LR", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["framework"], document["version"]) == ("toy", "1.0")
+    assert [(row["address"], row["default"], row["kind"]) for row in document["options"]] == [("LR", 3e-4, "float")]
+    assert main(["catalogue", "diff", "toy", "1.0", "1.0"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["catalogue", "show", "toy@2.0"]) == 2
+    assert "known versions: 1.0" in capsys.readouterr().err
+    assert main(["catalogue", "extract", "toy", "1.0", "--source", "."]) == 2
+    assert "no extractor for 'toy'" in capsys.readouterr().err
+
+
+def test_a_program_may_be_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Source("toy.py", CONFIGURATION)
+    with pytest.raises(SourceError, match="a Python program that configures no torchtitan"):
+        frameworks.detect(program)
+    monkeypatch.setattr(Toy, "programs", lambda self, source: source.name.endswith(".py"), raising=False)
+    assert frameworks.detect(program) is TOY
+
+
+def test_one_that_cannot_be_loaded_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "site" / "broken-2.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 2.0\n", encoding="utf-8")
+    (folder / "entry_points.txt").write_text("[ttx.frameworks]\nbroken = no_such_module:X\n", encoding="utf-8")
+    _forget()
+    assert main(["fields"]) == 2
+    said = capsys.readouterr().err
+    assert "the framework broken of broken cannot be loaded: No module named 'no_such_module'" in said
+    assert main(["convert", "--help"]) == 0

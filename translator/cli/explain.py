@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from translator.cli.common import Subparsers, print_json
 from translator.errors import UsageError
 from translator.printable import one_line
+
+if TYPE_CHECKING:
+    from translator.catalogue import Entry
+    from translator.frameworks.base import Framework
 
 _OWN = ("--all", "--format", "--help")
 
@@ -107,29 +112,38 @@ def _options(subject: str) -> dict[str, object] | None:
     from translator.frameworks import catalogues
 
     for framework in frameworks.every():
-        for version in (framework.default_version, *reversed(framework.versions)):
-            catalogue = catalogues.of(framework, version)
+        for version, catalogue in catalogues.every(framework):
             entry = catalogue.by_flag(subject) or next(iter(catalogue.by_address(subject)), None)
-            if entry is None:
-                continue
-            table = framework.table(version)
-            row = table.row_of_option[entry.address]
-            fields = table.fields_of(entry.address)
-            since, removed = catalogues.span(framework, entry.address)
-            return {
-                "subject": f"{subject} ({framework.title} {version})",
-                "type": entry.type_name,
-                "default": repr(entry.default),
-                **({"choices": ", ".join(map(str, entry.choices))} if entry.choices else {}),
-                "known since": f"{since}{f', removed in {removed}' if removed else ''}",
-                **({"source": entry.source} if entry.source else {}),
-                **(
-                    {"fields": ", ".join(fields)}
-                    if fields
-                    else {"elsewhere": f"{row.entry}: {row.note}", "touches": row.touches}
-                ),
-            }
+            if entry is not None and entry.address in framework.table(version).row_of_option:
+                title = f"{framework.title} {version}"
+                if catalogue.framework != framework.name:
+                    title = f"{catalogue.framework} {catalogue.version}, read with {title}"
+                return {"subject": f"{subject} ({title})", **_option(framework, version, entry)}
     return None
+
+
+def _option(framework: Framework, version: str, entry: Entry) -> dict[str, object]:
+    from translator.frameworks.catalogues import span
+
+    table = framework.table(version)
+    row, fields, known = (
+        table.row_of_option[entry.address],
+        table.fields_of(entry.address),
+        span(framework, entry.address),
+    )
+    since = f"{known[0]}{f', removed in {known[1]}' if known[1] else ''}" if known else ""
+    return {
+        "type": entry.type_name,
+        "default": repr(entry.default),
+        **({"choices": ", ".join(map(str, entry.choices))} if entry.choices else {}),
+        **({"known since": since} if since else {}),
+        **({"source": entry.source} if entry.source else {}),
+        **(
+            {"fields": ", ".join(fields)}
+            if fields
+            else {"elsewhere": f"{row.entry}: {row.note}", "touches": row.touches}
+        ),
+    }
 
 
 def _near(subject: str, codes: dict[str, tuple[str, str]]) -> str:
@@ -140,7 +154,8 @@ def _near(subject: str, codes: dict[str, tuple[str, str]]) -> str:
 
     names = [*codes, *leaves()]
     for framework in frameworks.every():
-        catalogue = catalogues.of(framework, framework.default_version)
-        names += [*catalogue.addresses(), *catalogue.flags()]
+        for version, catalogue in catalogues.every(framework):
+            if version == framework.default_version:
+                names += [*catalogue.addresses(), *catalogue.flags()]
     near = nearest(subject, names)
     return f"nearest: {', '.join(near)}" if near else "see ttx fields and ttx catalogue show"

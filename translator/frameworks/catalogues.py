@@ -6,7 +6,7 @@ one, so that every command shows its options alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from translator import frameworks
@@ -52,12 +52,28 @@ def named(name: str, version: str = "") -> Catalogue:
     return of(framework, version or framework.default_version)
 
 
-def span(framework: Framework, address: str) -> tuple[str, str | None]:
+def every(framework: Framework) -> Iterator[tuple[str, Catalogue]]:
+    """All catalogues of a framework, each with the version of the framework that it is for: the usual version first.
+
+    Those that complete it, such as one of a trainer's arguments, come last.
+    """
+    usual = framework.default_version
+    for version in (usual, *(other for other in reversed(framework.versions) if other != usual)):
+        yield version, of(framework, version)
+    if isinstance(framework, Generated):
+        for name in framework.generators():
+            if name != framework.name:
+                yield usual, load(name, versions(name)[-1])
+
+
+def span(framework: Framework, address: str) -> tuple[str, str | None] | None:
     """The first version with an option, and the first one after it without (None while it is there).
 
-    Raises ValueError for an option that no version has.
+    None where no version's own catalogue has it.
     """
     having = [address in of(framework, version) for version in framework.versions]
+    if True not in having:
+        return None
     first = having.index(True)
     after = len(having) - having[::-1].index(True)
     return framework.versions[first], framework.versions[after] if after < len(having) else None
