@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from translator.ledger import Entry
 from translator.mapping.views import Sink, SpecView
+from translator.spec import leaves
+
+_PIPELINE = "parallel.pipeline."
 
 
 def no_pipeline(sink: Sink) -> None:
     """A pipeline of one stage: what a spec says beside that about its stages has no effect."""
-    for leaf in ("schedule", "stages_per_rank", "layer_split", "overlap_p2p"):
-        sink.short(f"parallel.pipeline.{leaf}", Entry.IRRELEVANT, "without effect at a pipeline degree of 1")
+    for leaf in leaves():
+        if leaf.startswith(_PIPELINE) and leaf != f"{_PIPELINE}degree":
+            sink.short(leaf, Entry.IRRELEVANT, "without effect at a pipeline degree of 1")
 
 
 def accumulation_follows(spec: SpecView, sink: Sink) -> None:
