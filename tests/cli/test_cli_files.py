@@ -59,6 +59,17 @@ def test_modules_stand_beside_a_file(ttx: Ttx, custom: Path, tmp_path: Path) -> 
     assert any(name.endswith(".py") for name in names)
 
 
+def test_files_that_hold_a_part_of_the_result_are_named(ttx: Ttx, script: Path, tmp_path: Path) -> None:
+    said = "needs training_args.yaml, config.json, launch.sh beside it: write a folder with -o DIR"
+    assert said in ttx("convert", script, "--to", "deepspeed").err
+    assert said in ttx("convert", script, "--to", "deepspeed", "-o", tmp_path / "out" / "my.json").err
+    assert tree(tmp_path / "out").keys() == {"my.json"}
+    result = ttx("convert", script, "--to", "deepspeed", "-o", tmp_path / "all")
+    assert "write a folder" not in result.err
+    assert {"training_args.yaml", "config.json", "launch.sh"} < tree(tmp_path / "all").keys()
+    assert "write a folder" not in ttx("convert", script, "--to", "deepspeed", "--on-loss", "error").err
+
+
 def test_a_trailing_slash_is_a_folder(ttx: Ttx, script: Path, tmp_path: Path) -> None:
     for name in ("llama3.toml/", "llama3.1"):  # as a name with a number for a suffix is
         ttx("convert", script, "--to", "torchtitan", "-o", f"{tmp_path}/{name}")

@@ -134,45 +134,48 @@ def _registry(into: str) -> tuple[str, str]:
 def finish(done: Conversion, parsed: argparse.Namespace) -> int:
     """Write the result and say what became of the source; returns the exit code."""
     refused = parsed.on_loss == "error" and done.alters_training
-    if not refused:
-        _deliver(done, parsed)
+    missing = [] if refused else _deliver(done, parsed)
     if parsed.format == "json":
         document = done.as_dict()
         print_json({**document, "files": {}} if refused else document)
     else:
         from translator.cli.summary import tell
 
-        tell(
-            done, ledger=parsed.ledger, refused=refused, to_folder=parsed.output is not None or parsed.into is not None
-        )
+        tell(done, ledger=parsed.ledger, refused=refused, missing=missing)
     return 1 if done.alters_training and parsed.on_loss != "ignore" else 0
 
 
-def _deliver(done: Conversion, parsed: argparse.Namespace) -> None:
+def _deliver(done: Conversion, parsed: argparse.Namespace) -> list[str]:
+    """Write the result; returns the names of files that hold a part of it and were not written."""
     rendered = done.rendered
     if parsed.into is not None:
         _insert(done, parsed)
-        return
+        return []
     if parsed.output is None:
         if parsed.format == "text":
             sys.stdout.write(rendered.files[rendered.main])
-        return
+        return [*done.sink.files, *rendered.needed]
     from translator.cli.files import write_files
 
     target = Path(parsed.output)
     if target.is_dir() or parsed.output.endswith("/") or not (_is_file_name(target) or target.exists()):
         write_files({target / name: text for name, text in rendered.files.items()}, force=parsed.force)
-    else:
-        if rendered.main.endswith(".py"):
-            from translator.frameworks import get
-            from translator.frameworks.base import NamesFiles
+        return []
+    _check_name(done.target, target.name)
+    beside = {target.parent / name: text for name, text in done.sink.files.items()}
+    write_files({target: rendered.files[rendered.main], **beside}, force=parsed.force)
+    return list(rendered.needed)
 
-            framework = get(done.target)
-            if isinstance(framework, NamesFiles):
-                framework.check_file_name(target.name)
-        modules = [name for name in rendered.files if name.endswith(".py") and name != rendered.main]
-        beside = {target.parent / name: rendered.files[name] for name in modules}
-        write_files({target: rendered.files[rendered.main], **beside}, force=parsed.force)
+
+def _check_name(target: str, name: str) -> None:
+    """Raises UsageError for the name of a file that the framework would not find."""
+    from translator.api import SPECS
+    from translator.frameworks import get
+    from translator.frameworks.base import NamesFiles
+
+    framework = None if target in SPECS else get(target)
+    if isinstance(framework, NamesFiles):
+        framework.check_file_name(name)
 
 
 def _insert(done: Conversion, parsed: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from translator.cli.common import print_findings
@@ -31,8 +32,11 @@ _WIDTH_OF_VALUE = 60
 _WIDTH_OF_OPTION = 44
 
 
-def tell(done: Conversion, *, ledger: str, refused: bool, to_folder: bool) -> None:
-    """Findings, counts, ledger lines grouped by what they touch, and the verdict."""
+def tell(done: Conversion, *, ledger: str, refused: bool, missing: Sequence[str]) -> None:
+    """Findings, counts, ledger lines grouped by what they touch, and the verdict.
+
+    ``missing`` are files that hold a part of the result and were not written.
+    """
     print_findings(done.findings)
     page = _Page()
     counts = ", ".join(f"{count} {name.replace('_', '-')}" for name, count in summary(done.ledger).items() if count)
@@ -41,9 +45,8 @@ def tell(done: Conversion, *, ledger: str, refused: bool, to_folder: bool) -> No
     page.line(f"{source} -> {done.target}{version}: {counts or 'nothing stated'}", _BOLD)
     if ledger != "none":
         page.ledger([line for line in done.ledger if ledger == "all" or line.entry.is_loss], everything=ledger == "all")
-    extra = [name for name in done.rendered.files if name != done.rendered.main and name.endswith(".py")]
-    if extra and not to_folder:
-        page.line(f"The result needs {', '.join(extra)} beside it: write a folder with -o DIR.")
+    if missing:
+        page.line(f"The result needs {', '.join(missing)} beside it: write a folder with -o DIR.")
     lost = sum(line.alters_training for line in done.ledger)
     if not lost:
         page.line("Nothing that touches training was lost.", _GREEN)

@@ -32,12 +32,15 @@ Generator = Callable[[str, "Path"], str]
 class Rendered:
     """Text of a target: ``main`` is the configuration itself, ``files`` all files by name, ``stated`` what it says.
 
-    ``stated`` maps the addresses that are written out to their text, such as ``training.seq_len = 8192``.
+    ``stated`` maps the addresses that are written out to their text, such as ``training.seq_len = 8192``. ``needed``
+    are the further files in which some of that stands; those of the sink, which ``main`` itself loads, go without
+    saying.
     """
 
     main: str
     files: dict[str, str]
     stated: dict[str, str] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
