@@ -9,11 +9,12 @@ from translator import frameworks
 from translator.conversion import Conversion
 from translator.conversion import convert as _convert
 from translator.errors import UsageError
-from translator.frameworks.base import TakesModel
+from translator.frameworks.base import Dialects, TakesModel
+from translator.ignores import read_ignores
 from translator.native import Origin
 from translator.printable import one_line
 from translator.reading import LeafOrigin, Reading, ReadOptions, read_native
-from translator.source import Source, hints, load
+from translator.source import Source, load
 
 if TYPE_CHECKING:
     from translator.findings import Finding
@@ -36,14 +37,17 @@ def read(source: str | Source, *, framework: str | None = None, options: ReadOpt
     known = frameworks.resolve(framework) if framework not in (None, SPEC) else None
     text = load(source) if isinstance(source, str) else source
     if framework == SPEC or (framework is None and is_spec(text)):
-        return read_spec([text], options.overrides)
+        found = read_spec([text], options.overrides)
+        found.ignored = read_ignores(text.name, text.text)
+        return found
     chosen, version = known or (frameworks.detect(text), None)
     if options.model is not None and not isinstance(chosen, TakesModel):
         raise UsageError(f"--model: a configuration of {chosen.title} holds its model", fix="set model.FIELD=VALUE")
     native = chosen.parse(text, version or chosen.guess_version(text), options)
-    reading = read_native(native, chosen.table(native.version))
-    reading.ignored = frozenset(code for codes in hints(text.text).get("ignore", ()) for code in codes.split(","))
-    reading.findings = [finding for finding in reading.findings if finding.code not in reading.ignored]
+    table = chosen.table_of(native) if isinstance(chosen, Dialects) else chosen.table(native.version)
+    reading = read_native(native, table)
+    reading.ignored = read_ignores(text.name, text.text)
+    reading.findings = reading.ignored.keep(reading.findings)
     return override(reading, options.overrides)
 
 
@@ -95,15 +99,14 @@ def check(
     from translator.checks import check as _check
 
     reading = source if isinstance(source, Reading) else read(source, framework=framework, options=options)
-    return [*reading.findings, *(finding for finding in _check(reading) if finding.code not in reading.ignored)]
+    return [*reading.findings, *reading.ignored.keep(_check(reading))]
 
 
 def differences(done: Conversion) -> list[Finding]:
     """What source and target of a conversion mean differently by the same words."""
     from translator.differences import between
 
-    found = between(done.source, done.back)
-    return [finding for finding in found if finding.code not in done.source.ignored]
+    return done.source.ignored.keep(between(done.source, done.back))
 
 
 def write(spec: Spec | Reading, to: str) -> Conversion:

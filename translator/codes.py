@@ -11,6 +11,33 @@ from typing import Any
 
 _MODULES = ("translator.shell.codes", "translator.pyconfig.codes")
 CORE: dict[str, tuple[str, str]] = {
+    "R040": (
+        "file that cannot be read",
+        "The file looks like a configuration, or was named as one, and cannot be read: it is missing, no text, too "
+        "large, broken, or starts no training.\n"
+        "Example: a TOML with an unclosed table header.\n"
+        "Way out: mend the file; the message says where and why.",
+    ),
+    "R041": (
+        "no configuration",
+        "A file that was named is recognised as a configuration by none of the frameworks. Files that are found in a "
+        "folder and are none are passed over.\n"
+        "Example: `ttx check README.txt`.\n"
+        "Way out: leave it out, or name what it is with --from FRAMEWORK[@VERSION].",
+    ),
+    "R042": (
+        "ignore comment without effect",
+        "A comment `# ttx: ignore=CODE` silences nothing: the finding is gone, or stands on another line. Told with "
+        "--strict only.\n"
+        "Example: `lr = 3e-4  # ttx: ignore=R014` where nothing is renamed.\n"
+        "Way out: remove the comment.",
+    ),
+    "R043": (
+        "configuration that a target cannot take",
+        "The configuration cannot be written for a framework that --to or `targets` names.\n"
+        "Example: a value that the neutral spec has no place for.\n"
+        "Way out: what the message says, or leave the target out.",
+    ),
     "L290": (
         "the result does not say what the source says",
         "After writing, ttx reads its own output back and compares it with the source. Every difference must be "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from translator.errors import SourceError
 from translator.findings import Finding, Place
+from translator.ignores import Ignores
 from translator.native import Given, Native, Origin
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class LeafOrigin:
 class Reading:
     """A source as the spec; ``native`` and ``table`` are None when the source is a spec itself.
 
-    ``ignored`` are the codes that comments in the source silence.
+    ``ignored`` is what comments in the source silence.
     """
 
     framework: str
@@ -68,7 +69,7 @@ class Reading:
     table: Table | None = None
     findings: list[Finding] = field(default_factory=list)
     extras: dict[str, dict[str, Any]] = field(default_factory=dict)
-    ignored: frozenset[str] = frozenset()
+    ignored: Ignores = field(default_factory=Ignores)
 
     @cached_property
     def spec(self) -> Spec:

@@ -16,6 +16,7 @@ from translator.version import __version__
 
 # Command -> (module, one line for --help).
 COMMANDS = {
+    "check": ("check", "say what is wrong with configurations, and what is slow"),
     "convert": ("convert", "translate a configuration for another framework or version"),
     "parse": ("parse", "read a configuration and print the neutral spec"),
     "render": ("render", "write a spec for a framework"),
@@ -26,7 +27,7 @@ COMMANDS = {
 # Options whose value is passed on to a script, and may look like an option itself.
 _VERBATIM = ("--arg", "--args", "--set")
 # What argparse gives as a list; another value is an empty list where -- stood for it.
-_LISTS = ("overrides", "sources", "set", "arg")
+_LISTS = ("overrides", "sources", "paths", "set", "arg", "targets", "select", "ignore")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -76,16 +77,20 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace | None:
     prepare: Callable[[list[str]], list[str]] = getattr(module, "prepare", list)
     parsed, rest = parser.parse_known_args(prepare(_joined(arguments)))
     # argparse leaves positional words that follow options unread.
-    for name in ("overrides", "sources"):
+    for name in ("overrides", "sources", "paths"):
         if hasattr(parsed, name):
-            setattr(parsed, name, [*getattr(parsed, name), *(word for word in rest if not word.startswith("-"))])
-            rest = [word for word in rest if word.startswith("-")]
+            setattr(parsed, name, [*getattr(parsed, name), *(word for word in rest if not _is_option(word))])
+            rest = [word for word in rest if _is_option(word)]
     if rest:
         raise _unknown_option(rest, parser, command)
     for name, value in vars(parsed).items():
         if (value == [] and name not in _LISTS) or (isinstance(value, list) and [] in value):
             raise UsageError(f"ttx {command}: -- is no value of an option", fix=f"see ttx {command} --help")
     return parsed if parsed.command is not None else None
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:

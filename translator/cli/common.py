@@ -68,7 +68,7 @@ def read_options(parsed: argparse.Namespace) -> ReadOptions:
         if value is not None and not 1 <= value < 2**31:
             raise UsageError(f"{name} must be 1 or more")
     return ReadOptions(
-        variables=dict(_variable(text) for text in parsed.set),
+        variables=variables(parsed.set),
         positional=(*_split(parsed.args), *parsed.arg),
         launch=parsed.launch,
         world_size=parsed.world_size,
@@ -86,6 +86,11 @@ def _split(text: str | None) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         raise UsageError(f"--args: {error}") from None
+
+
+def variables(texts: Sequence[str]) -> dict[str, str]:
+    """``NAME=value`` words of ``--set``. Raises UsageError."""
+    return dict(_variable(text) for text in texts)
 
 
 def _variable(text: str) -> tuple[str, str]:

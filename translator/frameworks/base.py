@@ -6,7 +6,7 @@ and attributes, and what needs one asks with ``isinstance``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -174,4 +174,25 @@ class Inserting(Protocol):
 
         Raises SourceError when the text cannot take it, UsageError for a result that is none of the kind.
         """
+        ...
+
+
+@runtime_checkable
+class Several(Protocol):
+    """A framework one file of which may hold several configurations."""
+
+    def configurations(self, source: Source) -> Sequence[str] | None:
+        """The names of the configurations in such a file, or None for a file that is a configuration itself.
+
+        Raises SourceError for a file that cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class Dialects(Protocol):
+    """A framework with sources that other rows read than those that write its configurations."""
+
+    def table_of(self, native: Native) -> Table:
+        """The rows that read a configuration."""
         ...

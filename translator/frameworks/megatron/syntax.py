@@ -78,6 +78,9 @@ _SHELL_SIGNS = re.compile(
 )
 WORLD_SIZE_FIX = "give --world-size N"
 
+# Files that may speak of options, and are no script.
+_NO_SCRIPT = (".json", ".toml", ".yaml", ".yml", ".md", ".csv", ".tsv")
+
 
 def sniff(path: str, text: str) -> float:
     """How surely a text is a Megatron-LM configuration, from 0 to 1."""
@@ -88,7 +91,7 @@ def sniff(path: str, text: str) -> float:
         return 0.95
     if re.search(r"\bpretrain_\w+\.py\b", head):
         score = max(score, 0.6) if flags else max(score, 0.3)
-    return score if path.endswith((".sh", ".slurm", ".sbatch", ".args", ".txt", ".bash", "")) else score / 2
+    return score / 2 if path.endswith(_NO_SCRIPT) else score
 
 
 @dataclass(slots=True)

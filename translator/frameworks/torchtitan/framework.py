@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -92,6 +92,14 @@ class Torchtitan:
     def sniff(self, source: Source) -> float:
         """How surely the text is torchtitan's, from 0 to 1."""
         return sources.sniff(source)
+
+    def configurations(self, source: Source) -> Sequence[str] | None:
+        """The configuration functions of a Python file. Raises SourceError when it is no Python."""
+        if sources.kind(source) != sources.PYTHON:
+            return None
+        from translator.frameworks.torchtitan import syntax_python
+
+        return syntax_python.configurations(source.name, source.text, read_sibling=source.read_sibling)
 
     def guess_version(self, source: Source) -> str:
         """The version whose names and syntax the file uses."""

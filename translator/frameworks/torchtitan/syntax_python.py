@@ -144,6 +144,25 @@ def _listed(names: Sequence[str]) -> str:
     return f"it has: {shown}" if names else "it has no function that takes no arguments"
 
 
+def configurations(
+    path: str, text: str, *, version: str = DEFAULT_VERSION, read_sibling: Callable[[str], str | None] | None = None
+) -> list[str]:
+    """The functions of a file that return a configuration: those that say so, else those that are found to.
+
+    Raises `SourceError` when the text is no Python.
+    """
+    from translator.frameworks.torchtitan.python_resolver import TitanResolver
+    from translator.pyconfig import functions
+
+    known = functions(text, path)
+    names = _candidates(known)
+    if not names or any(_RETURNS.search(item.returns) for item in known):
+        return names
+    module = _module_name(path, text, version, read_sibling)
+    resolver = TitanResolver(version, path, module_name=module, read_sibling=read_sibling)
+    return [name for name in names[:_TRIED] if _returns_trainer(path, text, name, resolver, module)]
+
+
 def _only_function(path: str, text: str, resolver: TitanResolver, module: str) -> str:
     """The one configuration function of a file. Raises `SourceError` when there are several or none."""
     from translator.pyconfig import functions

@@ -1,0 +1,223 @@
+"""Checking one file: every configuration in it, by the rules, and against the targets asked for."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from translator import api, frameworks
+from translator.checking.discovery import Candidate, cannot_be_read, unreadable
+from translator.checking.settings import Settings
+from translator.errors import SourceError, TtxError, UsageError
+from translator.findings import Finding, Level, Place
+from translator.frameworks.base import Framework, Several, TakesModel
+from translator.ignores import Ignore, read_ignores
+from translator.reading import ReadOptions
+from translator.source import Source, load
+from translator.spec_file import is_spec
+
+if TYPE_CHECKING:
+    from translator.reading import Reading
+
+NO_CONFIGURATION, UNUSED_IGNORE = "R041", "R042"
+# How sure a framework must be of a file that a folder holds before it is told that the file cannot be read.
+_SURE = 0.5
+# What is silenced only shows where targets are named.
+_NEEDS_TARGETS = ("D", "L")
+
+
+@dataclass(slots=True)
+class Report:
+    """What there is to say about one file.
+
+    A finding without a place is about the file as a whole. ``configurations`` counts those in it: 0 where it is none,
+    or cannot be read. ``failed`` says that a file that was named cannot be read. ``text`` is kept for standard input,
+    which cannot be read again.
+    """
+
+    name: str
+    findings: list[Finding] = field(default_factory=list)
+    configurations: int = 0
+    failed: bool = False
+    text: str | None = None
+
+
+def examine(candidate: Candidate, settings: Settings, *, strict: bool = False) -> Report:
+    """Check a file. With ``strict`` comments that silence nothing are told. Raises UsageError for wrong settings."""
+    report = Report(candidate.name)
+    try:
+        source = load(candidate.name)
+    except SourceError as error:
+        # A file that nobody named is most likely no configuration when it is no text.
+        if candidate.named or _denied(candidate.name):
+            level = Level.ERROR if candidate.named else Level.WARNING
+            report.findings.append(replace(cannot_be_read(error, candidate.name), level=level))
+            report.failed = candidate.named
+        return report
+    report.name = source.name
+    report.text = source.text if candidate.name == "-" else None
+    try:
+        _read_all(source, settings, report, named=candidate.named, strict=strict)
+    except (RecursionError, MemoryError):
+        report.findings.append(unreadable("it is nested too deeply"))
+        report.failed = candidate.named
+    report.findings = [finding for finding in _once(report.findings) if settings.tells(finding.code)]
+    return report
+
+
+def _denied(name: str) -> bool:
+    return not os.access(name, os.R_OK)
+
+
+def _read_all(source: Source, settings: Settings, report: Report, *, named: bool, strict: bool) -> None:
+    framework = _framework(source, settings)
+    if isinstance(framework, SourceError):
+        if named:
+            finding = cannot_be_read(framework, source.name)
+            report.findings.append(replace(finding, code=NO_CONFIGURATION))
+            report.failed = True
+        return
+    parts = _parts(source, framework)
+    if not parts and not named:
+        return
+    ignores: list[list[Ignore]] = []
+    for part in parts or [source]:
+        try:
+            reading = api.read(part, framework=settings.framework, options=_options(settings, framework))
+        except SourceError as error:
+            if named or _is_sure(framework, source):
+                report.findings += _ignored(source, [cannot_be_read(error, source.name)])
+                report.failed = report.failed or named
+            continue
+        report.configurations += 1
+        report.findings += _checked(reading, part, settings)
+        ignores.append(reading.ignored.entries)
+    if strict and report.configurations:
+        report.findings += _unused(ignores, with_targets=bool(settings.targets))
+
+
+def _framework(source: Source, settings: Settings) -> Framework | SourceError | None:
+    """The framework of a source, None for a spec, or why there is none."""
+    if settings.framework is not None:
+        return None if settings.framework in api.SPECS else frameworks.resolve(settings.framework)[0]
+    if is_spec(source):
+        return None
+    try:
+        return frameworks.detect(source)
+    except SourceError as error:
+        return error
+
+
+def _is_sure(framework: Framework | None, source: Source) -> bool:
+    return framework is None or framework.sniff(source) >= _SURE
+
+
+def _parts(source: Source, framework: Framework | None) -> list[Source]:
+    """Each configuration of a file that holds several; none where such a file holds none."""
+    if source.function is not None or not isinstance(framework, Several):
+        return [source]
+    try:
+        names = framework.configurations(source)
+    except SourceError:
+        return [source]  # reading says what is wrong
+    return [source] if names is None else [replace(source, function=name) for name in names]
+
+
+def _options(settings: Settings, framework: Framework | None) -> ReadOptions:
+    model = settings.model if isinstance(framework, TakesModel) else None
+    return ReadOptions(variables=settings.variables, world_size=settings.world_size, model=model)
+
+
+def _checked(reading: Reading, source: Source, settings: Settings) -> list[Finding]:
+    found = api.check(reading)
+    for target in settings.targets:
+        if target.partition("@")[0] != reading.framework or "@" in target:
+            found += _against(reading, target)
+    found = [_placed(finding, source) for finding in found]
+    return _ignored_elsewhere(found, source)
+
+
+def _against(reading: Reading, target: str) -> Iterator[Finding]:
+    """What a target would refuse, and what it means differently."""
+    try:
+        done = api.convert(reading, target)
+    except UsageError:
+        raise
+    except TtxError as error:
+        yield Finding("R043", Level.ERROR, f"cannot be written for {target}: {error.message}", error.fix, error.place)
+        return
+    known = {id(finding) for finding in reading.findings}
+    for finding in done.findings:
+        if id(finding) not in known and not reading.ignored.silences(finding):
+            where = f" ({finding.place.file}:{finding.place.line} of the result)" if finding.place else ""
+            yield replace(
+                finding, message=f"as {target}: {finding.message}{where}", place=_leaf(reading, finding), edits=()
+            )
+    yield from api.differences(done)
+
+
+def _leaf(reading: Reading, finding: Finding) -> Place | None:
+    """Where the source states the field that a finding about the result is about."""
+    origin = reading.origins.get(finding.field) if finding.field else None
+    return origin.place if origin is not None else None
+
+
+def _placed(finding: Finding, source: Source) -> Finding:
+    """A finding whose place names its file as it is found from here; files beside the source are named from there."""
+    place = finding.place
+    if place is None and source.function is not None:
+        return replace(finding, place=_definition(source))
+    if place is None or place.file == source.name or os.path.isabs(place.file) or source.folder is None:
+        return finding
+    beside = os.path.join(source.folder, place.file)
+    if os.path.exists(beside):
+        return replace(
+            finding,
+            place=replace(place, file=beside),
+            edits=tuple(replace(edit, place=replace(edit.place, file=beside)) for edit in finding.edits),
+        )
+    return finding
+
+
+def _definition(source: Source) -> Place | None:
+    """Where a file defines the function that is its configuration."""
+    found = re.search(rf"^(?:async\s+)?def\s+({re.escape(source.function or '')})\b", source.text, re.MULTILINE)
+    if found is None:
+        return None
+    line, start = source.text.count("\n", 0, found.start(1)) + 1, source.text.rfind("\n", 0, found.start(1))
+    return Place(source.name, line, found.start(1) - start, line, found.end(1) - start)
+
+
+def _ignored(source: Source, findings: list[Finding]) -> list[Finding]:
+    return read_ignores(source.name, source.text).keep(findings)
+
+
+def _ignored_elsewhere(findings: list[Finding], source: Source) -> list[Finding]:
+    """Without what comments in files beside the source silence there."""
+    for name in {finding.place.file for finding in findings if finding.place} - {source.name}:
+        try:
+            ignores = read_ignores(name, load(name).text)
+        except SourceError:
+            continue
+        if ignores.entries:
+            findings = [f for f in findings if f.place is None or f.place.file != name or not ignores.silences(f)]
+    return findings
+
+
+def _unused(ignores: Sequence[list[Ignore]], *, with_targets: bool) -> Iterator[Finding]:
+    """Comments that silence nothing in any of the configurations of a file."""
+    for entries in zip(*ignores, strict=True):
+        first = entries[0]
+        if any(entry.used for entry in entries) or (first.code[0] in _NEEDS_TARGETS and not with_targets):
+            continue
+        where = "in this file" if first.lines is None else "here"
+        message = f"# ttx: ignore={first.code} silences nothing {where}"
+        yield Finding(UNUSED_IGNORE, Level.NOTE, message, "remove it", first.place, f"ignore={first.code}")
+
+
+def _once(findings: list[Finding]) -> list[Finding]:
+    """Each finding once: several configurations of a file share what stands in it."""
+    return list({(f.code, f.level, f.message, f.place): f for f in findings}.values())
