@@ -14,7 +14,7 @@ from translator.frameworks.base import Framework, RenderContext, Rendered
 from translator.ledger import Entry, LedgerLine, summary
 from translator.mapping.table import Table
 from translator.mapping.views import Sink
-from translator.native import LAUNCH_ADDRESSES, Given, Native, Origin
+from translator.native import LAUNCH_ADDRESSES, Given, Native, Origin, is_option
 from translator.reading import Reading, ReadOptions, read_native
 from translator.source import Source
 from translator.spec import leaves
@@ -280,7 +280,7 @@ class _Judge:
         note = row.note
         if row.touches is Touches.NOTHING and equal(given.value, self._source_default(given.address)):
             entry, note = Entry.IRRELEVANT, "stated with the value that it has anyway"
-        elif reading.framework == self.table.framework and not given.address.startswith("@"):
+        elif reading.framework == self.table.framework and is_option(given.address):
             entry, note = Entry.UNSUPPORTED, f"not an option of version {self.table.version}"
         elif entry.is_loss and equal(given.value, self._source_default(given.address)):
             entry, note = Entry.IRRELEVANT, "stated with the value that it has anyway"

@@ -1,8 +1,8 @@
 """A native configuration: options of one framework version, as given and as in force.
 
-An *address* names an option in the catalogue of its framework: the argparse ``dest`` for Megatron-LM, the
-dotted path (``parallelism.tensor_parallel_degree``) for torchtitan. Facts of the launch that are no option
-of the framework have addresses that begin with ``@`` (`LAUNCH_ADDRESSES`).
+An *address* names an option in the catalogue of its framework: the name under which an argument is stored, or the
+dotted path of a key (``parallelism.tensor_parallel_degree``). What a source says beside the framework's options, such
+as facts of the launch (`LAUNCH_ADDRESSES`), has an address that begins with ``@``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ GPUS_PER_NODE = "@gpus_per_node"
 ENVIRONMENT = "@environment"
 PROGRAM = "@program"
 LAUNCH_ADDRESSES = (WORLD_SIZE, NODES, GPUS_PER_NODE, ENVIRONMENT, PROGRAM)
+
+
+def is_option(address: str) -> bool:
+    """Whether an address is that of an option; those of what is said beside the options begin with ``@``."""
+    return not address.startswith("@")
 
 
 class Origin(StrEnum):

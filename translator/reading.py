@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from translator.errors import SourceError
 from translator.findings import Finding, Place
 from translator.ignores import Ignores
-from translator.native import Given, Native, Origin
+from translator.native import Given, Native, Origin, is_option
 
 if TYPE_CHECKING:
     from translator.mapping.table import Table
@@ -142,7 +142,7 @@ def _extras(native: Native, table: Table) -> dict[str, dict[str, Any]]:
     kept: dict[str, Any] = {}
     for address, given in native.given.items():
         row = table.row_of_option.get(address)
-        if row is not None and not row.fields and given.missing is None and not address.startswith("@"):
+        if row is not None and not row.fields and given.missing is None and is_option(address):
             kept[address] = native.values.get(address, given.value)
     for given in native.unknown:
         kept[given.address] = given.value if given.missing is None else given.missing.expression

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from translator.compare import equal
-from translator.mapping.rows import Row, negated, same, scaled, switch
+from translator.mapping.rows import Row, choice, negated, same, scaled, switch
 from translator.mapping.table import Table
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.spec import Spec
@@ -112,3 +112,12 @@ def test_a_version_without_the_option_admits_it() -> None:
     sink = Sink(frozenset(), {}, "1")
     same("a", "optimizer.lr").write(SpecView({"optimizer.lr": 0.5}), sink)
     assert sink.shortfalls["optimizer.lr"].entry.is_loss
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, ["half", {"a": 1}], [["half"]]])
+def test_a_section_is_none_of_the_choices(value: Any) -> None:
+    row = choice("a", "precision.compute", {"half": "bf16", "single": "fp32"})
+    assert row.read(NativeView({"a": value}, {}, "1")) == {"precision.compute": None}
+    sink = Sink(frozenset({"a"}), {}, "1", {"a": frozenset({"half", "single"})})
+    assert not sink.put("a", value)
+    assert sink.put("a", ["half", "single"])

@@ -6,6 +6,7 @@ import argparse
 
 from translator.cli.common import Subparsers, print_json, print_table
 from translator.errors import UsageError
+from translator.native import is_option
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -33,7 +34,7 @@ def rows() -> list[dict[str, object]]:
             framework.name: [
                 framework.spelling(address, framework.default_version)
                 for address in framework.table(framework.default_version).options_of(path)
-                if address in framework.table(framework.default_version).known or address.startswith("@")
+                if address in framework.table(framework.default_version).known or not is_option(address)
             ]
             for framework in known
         }

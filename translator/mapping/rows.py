@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from translator.errors import InternalError
 from translator.ledger import Entry
-from translator.mapping.views import NativeView, Sink, SpecView
+from translator.mapping.views import NativeView, Sink, SpecView, is_word
 from translator.spec.touches import Touches
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def choice(
 
     def read(native: NativeView) -> Mapping[str, Any]:
         value = native(option)
-        return {leaf: words.get(value) if not isinstance(value, list) else None}
+        return {leaf: words.get(value) if is_word(value) else None}
 
     def write(spec: SpecView, sink: Sink) -> None:
         value = spec(leaf)

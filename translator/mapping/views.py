@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from translator.ledger import Entry
+from translator.native import is_option
+
+if TYPE_CHECKING:
+    from translator.mapping.rows import Row
+
+
+def is_word(value: Any) -> bool:
+    """Whether a native value can be one of several choices; a section or a list cannot."""
+    return not isinstance(value, dict | list)
 
 
 class NativeView:
@@ -85,24 +94,21 @@ class Sink:
     shortfalls: dict[str, Shortfall] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     needs: dict[str, str] = field(default_factory=dict)
-    filed: list[Any] = field(default_factory=list)
-    adapted: set[str] = field(default_factory=set)
+    filed: list[Row] = field(default_factory=list)
 
     def has(self, address: str) -> bool:
         """Whether the target version has this option."""
         address = self.names.get(address, address)
-        return address.startswith("@") or address in self.known
+        return not is_option(address) or address in self.known
 
     def put(self, address: str, value: Any, remark: str = "") -> bool:
         """State an option; false when the target version does not have it, or not with this value."""
         address = self.names.get(address, address)
-        if not (address.startswith("@") or address in self.known):
+        if is_option(address) and address not in self.known:
             return False
         accepted = self.choices.get(address)
         named = value if isinstance(value, list) else [value]
-        # A section or a list is none of the choices, and cannot be looked up among them.
-        named = [repr(item) if isinstance(item, dict | list) else item for item in named]
-        if accepted is not None and value is not None and any(item not in accepted for item in named):
+        if accepted is not None and value is not None and not all(is_word(item) and item in accepted for item in named):
             return False
         self.values[address] = value
         if remark:
