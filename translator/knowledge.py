@@ -14,12 +14,14 @@ class Knowledge:
 
     ``codes``: modules with ``CODES``, the documentation of findings raised while reading; ``checks``: modules with
     rules (`translator.checks.registry.rule`); ``stances``: modules with stances
-    (`translator.differences.registry.stance`).
+    (`translator.differences.registry.stance`); ``memory``: the module whose ``account(job, stages)`` says what a rank
+    holds (`translator.memory.terms.Account`).
     """
 
     codes: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     stances: tuple[str, ...] = ()
+    memory: str = ""
 
 
 NOTHING = Knowledge()

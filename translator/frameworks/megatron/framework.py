@@ -32,6 +32,7 @@ class Megatron:
     knowledge = Knowledge(
         codes=("translator.frameworks.megatron.codes",),
         checks=("translator.frameworks.megatron.checks",),
+        memory="translator.frameworks.megatron.memory",
         stances=tuple(
             f"translator.frameworks.megatron.stances.{topic}" for topic in ("training", "layout", "operation")
         ),

@@ -1,0 +1,48 @@
+"""An estimate: every term of every pipeline stage, and what it adds up to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from translator.errors import SourceError
+from translator.knowledge import knowledge_of
+from translator.memory.sizes import Job, UnknownSizeError, job_of
+from translator.memory.stages import Stages, stages_of
+from translator.memory.terms import Account, Totals, add_up
+
+if TYPE_CHECKING:
+    from translator.reading import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The account of a job with its sum; arrays of shape (layouts, stages)."""
+
+    job: Job
+    stages: Stages
+    account: Account
+    totals: Totals
+
+
+def estimate(job: Job) -> Estimate:
+    """Estimate one job, or all its candidate layouts at once. Raises SourceError where the framework has no account."""
+    module = knowledge_of(job.framework).memory
+    if not module:
+        raise SourceError(f"no account of memory under {job.framework}")
+    stages = stages_of(job)
+    account: Account = import_module(module).account(job, stages)
+    return Estimate(job, stages, account, add_up(account, stages.dense.shape))
+
+
+def estimate_reading(reading: Reading) -> Estimate:
+    """Estimate a configuration. Raises SourceError naming the field that is missing."""
+    values: dict[str, Any] = reading.native.values if reading.native is not None else {}
+    try:
+        job = job_of(reading.framework, reading.version, reading.flat, values)
+    except UnknownSizeError as error:
+        raise SourceError(
+            f"memory cannot be estimated: {error.field} is not known", fix=f"state it: {error.field}=VALUE"
+        ) from None
+    return estimate(job)
