@@ -20,7 +20,9 @@ Subparsers = Any  # argparse has no public name for it
 def add_source_options(parser: argparse.ArgumentParser) -> None:
     """Options that say how the source is to be read."""
     parser.add_argument(
-        "source", metavar="SRC", help="launch script, argument text, TOML or spec file; - reads standard input"
+        "source",
+        metavar="SRC",
+        help="launch script, argument text, TOML, JSON, Python or spec file; - reads standard input",
     )
     parser.add_argument(
         "overrides",

@@ -241,13 +241,12 @@ def _launcher(
         else:
             break
     inner = launcher if launcher.once_per_node else context.inner
-    shown = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torch.distributed.launch"}
     if launcher.once_per_node:
         for role, default in launcher.defaults.items():
             if role not in said or (role == "nodes" and said.get(role) is context.said.get(role)):
                 said.pop(role, None)
                 said[f"default_{role}"] = _number(default, words)
-    context = Context((*context.names, shown.get(name, name)), said, env, inner)
+    context = Context((*context.names, launcher.shown or name), said, env, inner)
     rest = words[at:]
     if not rest:
         return Other(context, ())

@@ -5,7 +5,7 @@ A launcher that comes with a framework is described there, and handed to `transl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 SCRIPT = "script"
 """The launcher takes a Python file, or a module after ``-m``."""
@@ -21,6 +21,7 @@ class Launcher:
     in ``valued`` do. ``roles`` says what an option's value means: ``nodes``, ``per_node`` (processes per node),
     ``tasks`` (processes in all), ``env`` (NAME=value pairs), ``gpus_per_node``. ``skip`` operands stand before the
     command. ``module`` and ``bare`` are the options for ``-m`` and "run this as it is".
+    ``shown`` is the usual name of a program that has several.
     ``joins`` launchers hand their words, joined by spaces, to another shell.
     ``once_per_node`` launchers start their processes themselves: an outer launcher's task count does not multiply.
     Without a number of nodes such a launcher runs on one, unless ``hosts`` says that a list of hosts tells.
@@ -41,6 +42,7 @@ class Launcher:
     defaults: dict[str, int] = field(default_factory=dict)
     until_separator: bool = False
     joins: bool = False
+    shown: str = ""
 
 
 def roles(**names: str) -> dict[str, str]:
@@ -71,7 +73,7 @@ _MPI_ROLES = roles(tasks="-np -n --np -c", per_node="-npernode --npernode -ppn -
 
 LAUNCHERS: dict[str, Launcher] = {
     "torchrun": _ELASTIC,
-    "torch.distributed.run": _ELASTIC,
+    "torch.distributed.run": replace(_ELASTIC, shown="torchrun"),
     "torch.distributed.launch": _ELASTIC,
     "srun": Launcher(
         flags=frozenset({
