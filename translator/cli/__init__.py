@@ -23,6 +23,7 @@ COMMANDS = {
     "fields": ("fields", "list the fields of the spec and the options behind them"),
     "catalogue": ("catalogue", "list, compare and extract the options of the frameworks"),
     "explain": ("explain", "explain a code, a field or an option"),
+    "memory": ("memory", "estimate the memory of every rank, against a card"),
 }
 # Options whose value is passed on to a script, and may look like an option itself.
 _VERBATIM = ("--arg", "--args", "--set")

@@ -1,0 +1,72 @@
+"""``ttx memory``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from cli_support import Ttx
+from example_cases import EXAMPLES
+
+SCRIPT = str(EXAMPLES / "llama3-405b-megatron" / "run_405b.sh")
+VOCAB = "model.vocab=128256"
+
+
+def test_a_table_per_stage_with_a_verdict(ttx: Ttx) -> None:
+    result = ttx("memory", SCRIPT, VOCAB, "--gpu", "a100-80gb")
+    assert (result.code, result.err) == (1, "")
+    lines = result.out.splitlines()
+    assert lines[0] == "Megatron-LM 0.18.0 on NVIDIA A100 80 GB SXM (79.2 GiB): GiB per rank"
+    assert lines[1].split()[:3] == ["stage", "layers", "parameters"]
+    assert lines[2].split()[:2] == ["0", "7"]
+    assert "It does not fit: the fullest stage is 1" in result.out
+    assert "The smallest changes that make it fit, cheapest first:" in result.out
+    assert "FLOPs per token and training step" in result.out
+
+
+def test_a_larger_card_takes_it(ttx: Ttx) -> None:
+    result = ttx("memory", SCRIPT, VOCAB, "--gpu", "MI300X")
+    assert result.code == 0
+    assert "It fits" in result.out
+
+
+def test_json(ttx: Ttx) -> None:
+    result = ttx("memory", SCRIPT, VOCAB, "--format", "json", "--gpu", "h200")
+    document = json.loads(result.out)
+    assert list(document)[:6] == ["schema_version", "framework", "version", "gpu", "capacity_bytes", "fits"]
+    assert len(document["stages"]) == 16
+    for stage in document["stages"]:
+        allocated = stage["allocated_bytes"]
+        assert allocated["low"] <= allocated["expected"] <= allocated["high"]
+        counted = sum(term["bytes"] for term in stage["terms"] if term["kind"] != "outside the allocator")
+        assert counted == pytest.approx(allocated["expected"], abs=len(stage["terms"]))
+        assert stage["reserved_bytes"]["expected"] >= allocated["expected"]
+
+
+def test_a_picture(ttx: Ttx, tmp_path: Path) -> None:
+    picture = tmp_path / "memory.svg"
+    assert ttx("memory", SCRIPT, VOCAB, "-o", str(picture)).code == 1
+    root = ElementTree.fromstring(picture.read_text(encoding="utf-8"))
+    assert root.tag.endswith("svg")
+    assert picture.read_text(encoding="utf-8").count("stage ") >= 16
+    before = picture.read_bytes()
+    again = ttx("memory", SCRIPT, VOCAB, "-o", str(picture))
+    assert again.code == 2
+    assert picture.read_bytes() == before, "a picture that exists is kept"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((str(EXAMPLES / "llama3-8b-megatron" / "train.sh"),), "model.vocab is not known"),
+        ((SCRIPT, VOCAB, "--gpu", "h1000"), "no GPU called 'h1000'"),
+        ((SCRIPT, VOCAB, "-o", "x.png"), ".svg"),
+    ],
+)
+def test_what_is_missing_is_one_line(ttx: Ttx, words: tuple[str, ...], said: str) -> None:
+    result = ttx("memory", *words)
+    assert (result.code, result.out) == (2, "")
+    assert len(result.err.splitlines()) == 1
+    assert said in result.err
