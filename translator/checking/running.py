@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -45,11 +45,16 @@ class Report:
     text: str | None = None
 
 
-def examine(candidate: Candidate, settings: Settings, *, strict: bool = False) -> Report:
-    """Check a file. With ``strict`` comments that silence nothing are told. Raises UsageError for wrong settings."""
+def examine(
+    candidate: Candidate, settings: Settings, *, strict: bool = False, texts: Mapping[str, str] | None = None
+) -> Report:
+    """Check a file. With ``strict`` comments that silence nothing are told. Raises UsageError for wrong settings.
+
+    ``texts`` are files, by name, that are to be taken for what they would say, not for what they say.
+    """
     report = Report(candidate.name)
     try:
-        source = load(candidate.name)
+        source = _as_it_would_be(load(candidate.name), texts or {})
     except SourceError as error:
         # A file that nobody named is most likely no configuration when it is no text.
         if candidate.named or _denied(candidate.name):
@@ -66,6 +71,13 @@ def examine(candidate: Candidate, settings: Settings, *, strict: bool = False) -
         report.failed = candidate.named
     report.findings = [finding for finding in _once(report.findings) if settings.tells(finding.code)]
     return report
+
+
+def _as_it_would_be(source: Source, texts: Mapping[str, str]) -> Source:
+    if not texts or source.folder is None:
+        return source
+    siblings = {os.path.relpath(name, source.folder): text for name, text in texts.items()}
+    return replace(source, text=texts.get(source.name, source.text), siblings=siblings)
 
 
 def _denied(name: str) -> bool:

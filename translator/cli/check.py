@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from translator.checking.told import Told
@@ -89,6 +89,13 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     group.add_argument("--format", choices=("text", "json", "sarif", "github"), default="text")
     group.add_argument("--statistics", action="store_true", help="print how often each code was found, instead")
+    mending = parser.add_argument_group("mending")
+    mending.add_argument(
+        "--fix", action="store_true", help="mend in place what can be mended safely, then tell the rest"
+    )
+    mending.add_argument(
+        "--diff", action="store_true", help="show what --fix would change, change nothing; exit code 1 if there is any"
+    )
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -96,9 +103,36 @@ def run(parsed: argparse.Namespace) -> int:
     chooser = _chooser(parsed)
     paths = parsed.paths or [os.curdir]
     reports = list(_reports(paths, chooser, strict=parsed.strict))
+    if parsed.fix or parsed.diff:
+        return _mend(reports, chooser, parsed)
     findings = _sorted(reports)
     _tell(findings, reports, parsed)
     return _exit_code(findings, reports, parsed)
+
+
+def _mend(reports: Sequence[Report], chooser: Chooser, parsed: argparse.Namespace) -> int:
+    from translator.checking import fixing
+    from translator.checking.discovery import Candidate
+    from translator.checking.running import examine
+
+    failed = {report.name for report in reports if report.failed}
+
+    def again(name: str, texts: Mapping[str, str]) -> Report:
+        return examine(Candidate(name, name in failed), chooser.of(name), strict=parsed.strict, texts=texts)
+
+    if any(report.text is not None for report in reports):
+        raise UsageError("--fix and --diff need a file, not standard input")
+    left, files = fixing.mend(reports, again)
+    if parsed.diff:
+        _print(line.removesuffix("\n") for line in fixing.differences(files))
+        say(f"{_count(len(files), 'file')} would change")
+        return 2 if failed else int(bool(files))
+    fixing.write(files)
+    findings = _sorted(left)
+    _tell(findings, left, parsed)
+    if files:
+        say(f"{_count(sum(file.count for file in files), 'finding')} mended in {_count(len(files), 'file')}")
+    return _exit_code(findings, left, parsed)
 
 
 def _chooser(parsed: argparse.Namespace) -> Chooser:
@@ -170,7 +204,7 @@ def _tell(findings: Sequence[Told], reports: Sequence[Report], parsed: argparse.
     say(_summary(findings, reports))
 
 
-def _print(lines: Iterator[str]) -> None:
+def _print(lines: Iterable[str]) -> None:
     for line in lines:
         sys.stdout.write(f"{line}\n")
 

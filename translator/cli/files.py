@@ -11,10 +11,11 @@ from pathlib import Path
 from translator.errors import UsageError
 
 
-def write_files(files: Mapping[Path, str], *, force: bool) -> None:
+def write_files(files: Mapping[Path, str], *, force: bool, keep_mode: bool = False) -> None:
     """Write all files or none: each goes to a temporary file beside its place and is moved in when all are there.
 
     When a move fails, the ones before it are taken back. A device or pipe (``/dev/stdout``) is written to as it is.
+    With ``keep_mode`` a file that is replaced keeps its permissions.
     Raises UsageError when a file exists (without ``force``) or cannot be written.
     """
     places = {path: _place(path) for path in files}
@@ -29,7 +30,7 @@ def write_files(files: Mapping[Path, str], *, force: bool) -> None:
             if _is_special(places[path]):
                 path.write_text(text, encoding="utf-8", newline="\n")
             else:
-                job.stage(places[path], text)
+                job.stage(places[path], text, keep_mode=keep_mode)
         job.commit()
     except (OSError, ValueError) as error:
         job.undo()
@@ -67,7 +68,7 @@ class _Job:
         self._saved: list[tuple[Path, str | None]] = []
         self._names: dict[str, str] = {}
 
-    def stage(self, path: Path, text: str) -> None:
+    def stage(self, path: Path, text: str, *, keep_mode: bool) -> None:
         missing = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir()
@@ -77,8 +78,8 @@ class _Job:
         self._names[temporary] = str(path)
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
-            mode = 0o777 if path.suffix == ".sh" else 0o666
-            os.chmod(temporary, mode & ~_umask())
+            mode = (0o777 if path.suffix == ".sh" else 0o666) & ~_umask()
+            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode) if keep_mode and path.exists() else mode)
 
     def commit(self) -> None:
         for temporary, path in self._staged:

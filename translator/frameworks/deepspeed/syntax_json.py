@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from translator.findings import Finding, Level, Place
+from translator.findings import Edit, Finding, Level, Place
 from translator.frameworks.deepspeed.changes import NEVER, REFUSED, REFUSED_SINCE
 from translator.frameworks.deepspeed.positions_json import (
     BRACES,
@@ -86,10 +86,28 @@ class JsonReader:
         self.read_object("", root)
         self.beyond_json()
 
-    def say(self, code: str, level: Level, message: str, where: Where, fix: str = "") -> None:
+    def say(  # noqa: PLR0917
+        self, code: str, level: Level, message: str, where: Where, fix: str = "", edits: tuple[Edit, ...] = ()
+    ) -> None:
         """Add a finding about a key or a value."""
         item, option = where
-        self.native.findings.append(Finding(code, level, message, fix, self.at(item.start, item.end), option or None))
+        place = self.at(item.start, item.end)
+        self.native.findings.append(Finding(code, level, message, fix, place, option or None, edits=edits))
+
+    def _successor(self, entry: Entry, path: str, member: Member, value: object) -> tuple[Edit, ...]:
+        """The edits that write what took the place of a deprecated key, where that says the same.
+
+        A key that became a section is a switch: what it switches on is the section with the processor as its device
+        (``runtime/zero/config.py:181-207``, DeepSpeed 0.19.2).
+        """
+        section, _, name = str(entry.const or "").rpartition(".")
+        if not name or section != path.rpartition(".")[0]:
+            return ()
+        key = Edit(self.at(member.start, member.end), f'"{member.key}"', f'"{name}"')
+        if entry.const not in self.sections.kinds:
+            return (key,)
+        node = member.node
+        return (key, Edit(self.at(node.start, node.end), "true", '{"device": "cpu"}')) if value is True else ()
 
     def keep(self, path: str, member: Member) -> None:
         """Keep a value that is no usable option."""
@@ -183,7 +201,8 @@ class JsonReader:
                 return
         if entry.action == "deprecated":
             target = f"use {entry.const}" if entry.const else "it has no effect"
-            self.say("R137", Level.WARNING, f"{path} is deprecated", (member, path), target)
+            edits = self._successor(entry, path, member, found.value)
+            self.say("R137", Level.WARNING, f"{path} is deprecated", (member, path), target, edits)
         earlier = self.native.given.get(entry.address)
         if earlier is not None and earlier.written != path:
             message = f"{path} and {earlier.written} are the same key"
@@ -298,7 +317,15 @@ class JsonReader:
                     "but transformers and accelerate take JSON only"
                 )
                 place = self.at(oddity.at, oddity.at + 1)
-                self.native.findings.append(Finding("R135", Level.WARNING, message, "write plain JSON", place))
+                edits = self._without_commas() if oddity.what == COMMA else ()
+                self.native.findings.append(
+                    Finding("R135", Level.WARNING, message, "write plain JSON", place, edits=edits)
+                )
+
+    def _without_commas(self) -> tuple[Edit, ...]:
+        """The edits that take out commas with nothing behind them; a comma that is missing is nothing to take out."""
+        odd = [oddity.at for oddity in self.document.oddities if oddity.what == COMMA]
+        return tuple(Edit(self.at(at, at + 1), ",", "") for at in odd)
 
 
 def _knows(version: str, path: str) -> bool:

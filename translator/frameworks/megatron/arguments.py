@@ -7,12 +7,14 @@ give `Missing` values instead of guesses.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from translator.catalogue.model import Catalogue, Entry, History, history, nearest
+from translator.catalogue.model import Catalogue, Entry, History, history, load, nearest
 from translator.errors import UsageError
-from translator.findings import Finding, Level
+from translator.findings import Edit, Finding, Level, Place
 from translator.frameworks.megatron.converters import CONVERTERS
 from translator.native import Given, Missing
 
@@ -30,6 +32,10 @@ RENAMED_FLAGS = (
     ("--use-custom-fsdp", "--use-megatron-fsdp"),
     ("--cuda-graph-scope", "--cuda-graph-modules"),
 )
+
+# A value that says of a bare flag what the flag says alone.
+_SAYS_YES = frozenset({"true", "1", "yes", "on"})
+_PLAIN = re.compile(r"[\w.,:/+|*-]+")  # means to a shell what it is
 
 OPTION, VALUE, SEPARATOR, OPEN = "O", "A", "-", "?"
 
@@ -136,9 +142,9 @@ class _Parser:
 
     def _attached(self, entry: Entry, flag: str, text: str, word: Word) -> None:
         if not entry.takes_value:
-            self._say(
-                "R018", Level.ERROR, f"{flag} takes no value, {text!r} is refused", word, f"write {flag} alone", flag
-            )
+            message = f"{flag} takes no value, {text!r} is refused"
+            edits = _replaced(word, flag) if text.lower() in _SAYS_YES else ()
+            self._say("R018", Level.ERROR, message, word, f"write {flag} alone", flag, edits)
             self._store(entry, flag, Missing(word.text, "a bare flag was given a value", flag), word)
         elif _least(entry) > 1:
             self._say("R017", Level.ERROR, f"{flag} expects {_expected_count(entry)}", word, "", flag)
@@ -164,18 +170,13 @@ class _Parser:
         if bad is not None:
             self._store(entry, flag, bad, word)
         else:
-            self._store(entry, flag, converted if _many(entry) else converted[0], word)
+            self._store(entry, flag, converted if _many(entry) else converted[0], word, (word, *values))
 
     def _convert(self, entry: Entry, flag: str, text: str, word: Word) -> Any:
         if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
-            self._say(
-                "R026",
-                Level.WARNING,
-                f"the value of {flag} is {text}, quotes included",
-                word,
-                f"write {text[1:-1]}",
-                flag,
-            )
+            message, inner = f"the value of {flag} is {text}, quotes included", text[1:-1]
+            edits = _replaced(word, inner) if _PLAIN.fullmatch(inner) else ()
+            self._say("R026", Level.WARNING, message, word, f"write {inner}", flag, edits)
         try:
             value = _converter(entry)(text)
         except ValueError as error:
@@ -187,9 +188,13 @@ class _Parser:
             return Missing(text, f"not one of {choices}", f"{flag} VALUE")
         return value
 
-    def _store(self, entry: Entry, flag: str, value: object, word: Word) -> None:
+    def _store(self, entry: Entry, flag: str, value: object, word: Word, words: Sequence[Word] = ()) -> None:
         before = self.given.get(entry.address)
-        if before is not None and before.value != value:
+        if before is not None and before.value == value and not isinstance(value, Missing):
+            message = f"{flag} stands twice with the same value"
+            edits = _removed(words or (word,)) if _on_one_line(before.place, word) else ()
+            self._say("R039", Level.NOTE, message, word, "remove one of them", flag, edits)
+        elif before is not None:
             self._say(
                 "R020",
                 Level.WARNING,
@@ -248,9 +253,35 @@ class _Parser:
         return end
 
     def _say(  # noqa: PLR0917
-        self, code: str, level: Level, message: str, word: Word, fix: str, option: str | None = None
+        self,
+        code: str,
+        level: Level,
+        message: str,
+        word: Word,
+        fix: str,
+        option: str | None = None,
+        edits: tuple[Edit, ...] = (),
     ) -> None:
-        self.findings.append(Finding(code, level, message, fix, word.place, option))
+        self.findings.append(Finding(code, level, message, fix, word.place, option, edits=edits))
+
+
+def _replaced(word: Word, text: str) -> tuple[Edit, ...]:
+    """The edit that writes ``text`` for a word; it is only made where the word stands in the file as it is."""
+    return () if word.unknowns else (Edit(word.place, word.text, text),)
+
+
+def _removed(words: Sequence[Word]) -> tuple[Edit, ...]:
+    """The edit that takes out words that stand one behind the other."""
+    first, last = words[0].place, words[-1].place
+    place = replace(first, end_line=last.end_line, end_column=last.end_column)
+    known = not any(word.unknowns for word in words)
+    return (Edit(place, " ".join(word.text for word in words), ""),) if known else ()
+
+
+def _on_one_line(before: Place | None, word: Word) -> bool:
+    """Whether nothing can come between two words: no branch, loop or function."""
+    place = word.place
+    return before is not None and before != place and (before.file, before.line) == (place.file, place.line)
 
 
 def _many(entry: Entry) -> bool:
@@ -290,7 +321,10 @@ def explain_unknown(flag: str, catalogue: Catalogue, word: Word) -> Finding:
         since, removed = past.flag_span(flag)
         name = _renamed(flag, catalogue, past)
         if name is not None:
-            return Finding("R014", Level.ERROR, f"{flag} is called {name} in {version}", f"write {name}", place, flag)
+            message = f"{flag} is called {name} in {version}"
+            rest = word.text[len(flag) :]
+            edits = _replaced(word, f"{name}{rest}") if _takes_the_same(flag, name, catalogue, past) else ()
+            return Finding("R014", Level.ERROR, message, f"write {name}", place, flag, edits=edits)
         if removed is not None and _version(removed) <= _version(version):
             message = f"{flag} was removed in {removed}"
             return Finding("R012", Level.ERROR, message, "remove it, or name an older version", place, flag)
@@ -313,6 +347,18 @@ def _renamed(flag: str, catalogue: Catalogue, past: History) -> str | None:
     spellings = [spelling for name in names for entry in catalogue.by_address(name) for spelling in entry.flags]
     known = [*spellings, *(b if a == flag else a for a, b in RENAMED_FLAGS if flag in (a, b))]
     return next((name for name in known if catalogue.by_flag(name)), None)
+
+
+def _takes_the_same(flag: str, name: str, catalogue: Catalogue, past: History) -> bool:
+    """Whether an option takes under its name here what it took under the other name where that was known."""
+    here = catalogue.by_flag(name)
+    others = (load(FRAMEWORK, version).by_flag(flag) for version in reversed(past.versions))
+    there = next((entry for entry in others if entry is not None), None)
+    if here is None or there is None or (here.arity, here.kind) != (there.arity, there.kind):
+        return False
+    if not here.takes_value:
+        return not there.takes_value and here.value_of_flag(name) == there.value_of_flag(flag)
+    return here.choices is None or (there.choices is not None and set(there.choices) <= set(here.choices))
 
 
 def _alike(flag: str, known: str) -> bool:

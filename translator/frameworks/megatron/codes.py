@@ -168,6 +168,13 @@ CODES: dict[str, tuple[str, str]] = {
         "of the other model are not in the result.\n"
         "Example: `torchrun pretrain_t5.py --encoder-num-layers 12`. Way out: none; the result is a starting point.",
     ),
+    "R039": (
+        "option repeated with the same value",
+        "The option stands twice and says the same both times, so nothing is wrong until somebody changes one of the "
+        "two: argparse takes the later one (CPython Lib/argparse.py, _StoreAction).\n"
+        "Example: `--bf16 --lr 3e-4 --bf16`.\n"
+        "Way out: remove one of them.",
+    ),
     "S100": (
         "world size does not fit the parallel sizes",
         f"The world size must be a multiple of tensor x pipeline x context parallel size ({_A}:425 at core 0.18.0), "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from translator.catalogue.model import Catalogue, load
@@ -140,7 +140,7 @@ def read_source(
         )
     native = Native(FRAMEWORK, version)
     native.given, native.unknown, findings = parse_arguments(command.words, catalogue)
-    native.findings = [*command.findings, *_without_repeats(findings, command.findings)]
+    native.findings = _joined(command.findings, findings)
     if not native.given:
         raise SourceError(f"{path} gives no option of Megatron-LM", fix="name the framework with --from")
     native.given |= command.facts
@@ -152,10 +152,16 @@ def read_source(
     return native
 
 
-def _without_repeats(findings: Sequence[Finding], reported: Sequence[Finding]) -> list[Finding]:
-    """Quotes inside values are reported once, by whoever saw them first."""
-    quoted = any(finding.code == "R062" for finding in reported)
-    return [finding for finding in findings if not (quoted and finding.code == "R026")]
+def _joined(reported: Sequence[Finding], findings: Sequence[Finding]) -> list[Finding]:
+    """What the script and the parser say; quotes inside values once, by whoever saw them first."""
+    if all(finding.code != "R062" for finding in reported):
+        return [*reported, *findings]
+    edits = {(f.place.line, f.place.column): f.edits for f in findings if f.code == "R026" and f.place}
+    quoted = [
+        replace(f, edits=edits.get((f.place.line, f.place.column), ())) if f.code == "R062" and f.place else f
+        for f in reported
+    ]
+    return [*quoted, *(finding for finding in findings if finding.code != "R026")]
 
 
 def _is_plain(text: str) -> bool:

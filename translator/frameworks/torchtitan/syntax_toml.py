@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from translator.errors import SourceError
-from translator.findings import Finding, Level, Place
+from translator.findings import Edit, Finding, Level, Place
 from translator.frameworks.torchtitan import addresses
 from translator.frameworks.torchtitan.launch_facts import hints, read_hints
 from translator.frameworks.torchtitan.values import near, shown
@@ -17,6 +17,7 @@ from translator.native import Given, Native
 if TYPE_CHECKING:
     from translator.catalogue import Catalogue
     from translator.frameworks.torchtitan.positions import Path, Positions
+    from translator.frameworks.torchtitan.renames import Rename
 
 __all__ = [
     "DEFAULT_VERSION",
@@ -180,12 +181,20 @@ class _Reader:
                 return Place(self.path, *span)
         return None
 
-    def say(self, code: str, level: Level, message: str, parts: Path, fix: str = "") -> None:
+    def say(  # noqa: PLR0917
+        self, code: str, level: Level, message: str, parts: Path, fix: str = "", edits: tuple[Edit, ...] = ()
+    ) -> None:
         """Add a finding about the value at a path."""
         option = ".".join(parts) or None
         self.native.findings.append(
-            Finding(code, level, message, fix, self.place(parts) or Place(self.path, 1, 1), option)
+            Finding(code, level, message, fix, self.place(parts) or Place(self.path, 1, 1), option, edits=edits)
         )
+
+    def _renaming(self, parts: Path, address: str) -> tuple[Edit, ...]:
+        """The edit that gives a key its name of today, where that is in the same table."""
+        section, _, name = address.rpartition(".")
+        place = self.place(parts)
+        return (Edit(place, parts[-1], name),) if place is not None and section == ".".join(parts[:-1]) else ()
 
     def keep(self, parts: Path, value: object) -> None:
         """Keep a value that is no usable option."""
@@ -237,10 +246,10 @@ class _Reader:
             self.keep(parts, value)
             return False
         if not checked.exact:
-            text = shown(checked.value)
-            self.say(
-                "R095", Level.ERROR, f"{name} is {shown(value)}, where {wanted} is expected; read as {text}", parts
-            )
+            # For Python, true is 1.
+            same = isinstance(value, (bool, int)) and isinstance(checked.value, (bool, int))
+            message = f"{name} is {shown(value)}, where {wanted} is expected; read as {shown(checked.value)}"
+            self.say("R095", Level.WARNING if same else Level.ERROR, message, parts)
         self.native.given[name] = Given(name, checked.value, written or name, self.place(parts))
         return True
 
@@ -254,18 +263,20 @@ class _Reader:
         self.keep(parts, value)
         rename = newer(name, self.version)
         if rename is not None and not (self.extended and rename.address is None):
-            self._other_version(name, rename.address, rename.note, parts)
+            self._other_version(name, rename, parts)
         elif not self._later_name(name, parts):
             self._never_heard(name, parts)
 
-    def _other_version(self, name: str, address: str | None, note: str, parts: Path) -> None:
-        remark = f" ({note})" if note else ""
+    def _other_version(self, name: str, rename: Rename, parts: Path) -> None:
+        address, remark = rename.address, f" ({rename.note})" if rename.note else ""
         if address is None:
             message = f"{name} is an option of an older torchtitan, and {self.version} has none in its place{remark}"
             self.say("R094", Level.ERROR, message, parts, "drop it, or read the file as the older version")
         else:
             message = f"{name} is the name of an older torchtitan; {self.version} calls it {address}{remark}"
-            self.say("R093", Level.ERROR, message, parts, f"write {address}, or read the file as the older version")
+            fix = f"write {address}, or read the file as the older version"
+            same = rename.convert is None and not rename.note
+            self.say("R093", Level.ERROR, message, parts, fix, self._renaming(parts, address) if same else ())
 
     def _later_name(self, name: str, parts: Path) -> bool:
         from translator.catalogue import load
@@ -321,7 +332,9 @@ class _Reader:
             self.say("R092", Level.WARNING, f"{name} is ignored beside {address}, its name since 0.1.0", parts)
             return
         if self.option(address, new, parts, written=name):
-            self.say("R092", Level.WARNING, f"{name} is called {address} since 0.1.0; read as that{remark}", parts)
+            message = f"{name} is called {address} since 0.1.0; read as that{remark}"
+            edits = self._renaming(parts, address) if rename.convert is None else ()
+            self.say("R092", Level.WARNING, message, parts, edits=edits)
 
     def read_custom_model(self, read_sibling: Callable[[str], str | None] | None) -> None:
         """Flavors that an imported module beside the file registers, read without running it."""
