@@ -191,7 +191,7 @@ def fates(found: Conversion) -> dict[str, tuple[str, str]]:
     """What became of each option; no difference goes unsaid, every stated option has one line, a loss has a reason."""
     assert not [finding.message for finding in found.findings if finding.code == "L290"]
     assert found.source.native is not None
-    stated = Counter(str(given.place) for given in found.source.native.given.values() if given.place)
+    stated = Counter(str(given.place) for given in found.source.stated() if given.place)
     assert Counter(str(line.where) for line in found.ledger if line.where) == stated
     assert sum(summary(found.ledger).values()) == len(found.ledger)
     assert not [line.option for line in found.ledger if line.entry.is_loss and not line.note]

@@ -198,7 +198,7 @@ class _Judge:
         reading = self.reading
         if reading.native is None or reading.table is None:
             return [self._leaf_line(leaf) for leaf, value in reading.flat.items() if value is not None]
-        lines = [self._given_line(given) for given in reading.native.given.values()]
+        lines = [self._given_line(given) for given in reading.stated()]
         lines += [self._unknown_line(given) for given in reading.native.unknown]
         lines += self._default_lines()
         told = {leaf for line in lines for leaf in line.fields}
@@ -230,7 +230,7 @@ class _Judge:
             return self._own_line(given, value)
         if given.missing is not None:
             touches = _gravest(fields)
-            note = f"{given.missing.reason}; {given.missing.supply}"
+            note = given.missing.note
             return LedgerLine(given.written, value, given.place, Entry.NEEDS_INPUT, touches, "", note, fields)
         entry, touches, target, note = self._fate(
             fields, identical=reading.table.row_of_option[given.address].identical
@@ -265,7 +265,11 @@ class _Judge:
             # A whole section that could not be read: nothing says what it holds.
             note = f"{given.missing.reason}; what it sets is not known"
             return LedgerLine(given.written, value, given.place, Entry.NEEDS_INPUT, Touches.TRAINING, "", note, ())
-        if given.address in LAUNCH_ADDRESSES or row is None:
+        if row is None:
+            entry = Entry.NEEDS_INPUT if given.missing else Entry.UNSUPPORTED
+            note = given.missing.note if given.missing else "what it does is not known"
+            return LedgerLine(given.written, value, given.place, entry, Touches.TRAINING, "", note, ())
+        if given.address in LAUNCH_ADDRESSES:
             return LedgerLine(given.written, value, given.place, Entry.IRRELEVANT, Touches.NOTHING, "", "", ())
         here = self._address_here(given.address)
         if here in self.sink.values and reading.framework == self.table.framework:
@@ -273,7 +277,7 @@ class _Judge:
             entry = Entry.EXACT if target else Entry.DEFAULT
             return LedgerLine(given.written, value, given.place, entry, row.touches, target, "", ())
         if given.missing is not None:
-            note = f"{given.missing.reason}; {given.missing.supply}"
+            note = given.missing.note
             entry = Entry.NEEDS_INPUT if row.touches in (Touches.TRAINING, Touches.MEMORY) else Entry.IRRELEVANT
             return LedgerLine(given.written, value, given.place, entry, row.touches, "", note, ())
         entry = row.entry or Entry.IRRELEVANT

@@ -46,6 +46,11 @@ class Missing:
     reason: str
     supply: str
 
+    @property
+    def note(self) -> str:
+        """Why it is not known, and what would settle it."""
+        return "; ".join(part for part in (self.reason, self.supply) if part)
+
 
 @dataclass(frozen=True, slots=True)
 class Given:

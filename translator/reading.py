@@ -76,6 +76,18 @@ class Reading:
         """The validated spec. Raises SourceError when a value is impossible for its leaf."""
         return validated(self.flat, self.extras, self.origins)
 
+    def stated(self) -> list[Given]:
+        """The options of the source that its catalogue has, each once.
+
+        What a reader notes beside the options and no row owns is where an option that is stated leads to, and no option
+        more; where it leads nowhere known, that is worth a word of its own.
+        """
+        if self.native is None or self.table is None:
+            return []
+        owned = self.table.row_of_option
+        found = self.native.given.values()
+        return [given for given in found if given.address in owned or is_option(given.address) or given.missing]
+
     def check(self) -> None:
         """See that every value is possible for its leaf, as `spec` does; raises the same SourceError.
 
@@ -121,7 +133,7 @@ def read_native(native: Native, table: Table) -> Reading:
         if given is not None:
             missing = given.missing
             kind = Origin.UNKNOWN if missing else Origin.EXPLICIT
-            note = f"{missing.expression}: {missing.reason}; {missing.supply}" if missing else ""
+            note = f"{missing.expression}: {missing.note}" if missing else ""
             origins[leaf] = LeafOrigin(kind, given.written, given.place, note)
         elif known.origin is Origin.DEFAULT:
             origins[leaf] = LeafOrigin(Origin.DERIVED, note=native.derived[option])

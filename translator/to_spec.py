@@ -46,7 +46,7 @@ def _lines(reading: Reading) -> list[LedgerLine]:
             for leaf, value in reading.flat.items()
             if value is not None
         ]
-    return [_line(reading, given) for given in (*reading.native.given.values(), *reading.native.unknown)]
+    return [_line(reading, given) for given in (*reading.stated(), *reading.native.unknown)]
 
 
 def _line(reading: Reading, given: Given) -> LedgerLine:
@@ -54,7 +54,7 @@ def _line(reading: Reading, given: Given) -> LedgerLine:
     fields = reading.table.fields_of(given.address) if reading.table else ()
     touches = max((known[leaf].touches for leaf in fields), key=lambda one: one.weight, default=Touches.NOTHING)
     if given.missing is not None:
-        note = f"{given.missing.reason}; {given.missing.supply}"
+        note = given.missing.note
         entry = Entry.NEEDS_INPUT if fields else Entry.IRRELEVANT
         return LedgerLine(given.written, given.missing.expression, given.place, entry, touches, "", note, fields)
     said = [leaf for leaf in fields if reading.flat.get(leaf) is not None]

@@ -35,7 +35,7 @@ def test_nothing_is_lost_unsaid(case: Case) -> None:
     conversion = case.convert()
     assert not [finding for finding in conversion.findings if finding.code == "L290"]
     assert conversion.source.native is not None
-    stated = [*conversion.source.native.given.values(), *conversion.source.native.unknown]
+    stated = [*conversion.source.stated(), *conversion.source.native.unknown]
     lines = [line for line in conversion.ledger if line.where is not None]
     assert len([given for given in stated if given.place is not None]) == len(lines)
 

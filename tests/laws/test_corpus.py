@@ -78,7 +78,7 @@ def test_the_result_converts_to_itself(converted: list[tuple[Path, Conversion]])
 
 def _expected(found: Conversion) -> Iterator[tuple[str, Any]]:
     native = native_of(found)
-    for given in (*native.given.values(), *native.unknown):
+    for given in (*found.source.stated(), *native.unknown):
         yield given.written, given.place
 
 

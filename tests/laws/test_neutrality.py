@@ -18,7 +18,8 @@ from translator.spec import leaves
 
 PACKAGE = Path(translator.__file__).parent
 TEMPLATES, SCHEMAS = PACKAGE.parent / "templates", PACKAGE.parent / "schemas"
-OWN = tuple(PACKAGE / "frameworks" / name for name in frameworks.BUILT_IN)
+OWN_NAMES = tuple(frameworks.BUILT_IN)
+OWN = tuple(PACKAGE / "frameworks" / name for name in OWN_NAMES)
 # The names of the frameworks, and of programs that belong to one or may become one.
 NAMES = re.compile(rf"{'|'.join(frameworks.BUILT_IN)}|(?<![a-z])(?:nemo|accelerate|titan)(?![a-z])", re.IGNORECASE)
 # (pattern of modules, the top-level name it is in) -> why a framework may be named there.
@@ -105,8 +106,12 @@ def test_the_fields_of_the_spec_name_none() -> None:
     assert not [leaf.path for leaf in leaves().values() if NAMES.search(f"{leaf.path} {leaf.doc} {leaf.choices}")]
 
 
-def test_templates_and_catalogues_lie_in_the_folder_of_their_framework() -> None:
-    assert {path.name for path in TEMPLATES.iterdir()} <= set(frameworks.BUILT_IN)
+def test_templates_lie_in_the_folder_of_their_framework() -> None:
+    common = [path for path in TEMPLATES.rglob("*.j2") if path.relative_to(TEMPLATES).parts[0] not in OWN_NAMES]
+    assert not [path for path in common if NAMES.search(path.read_text(encoding="utf-8"))]
+
+
+def test_catalogues_are_generated_by_their_framework() -> None:
     generated = {name for framework in frameworks.every() for name in _generators(framework)}
     assert {path.name for path in SCHEMAS.iterdir() if path.is_dir()} <= generated
     for path in SCHEMAS.glob("*/*.json"):

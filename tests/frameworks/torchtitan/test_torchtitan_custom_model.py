@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from translator import api
 from translator.frameworks.torchtitan import flavors
 from translator.frameworks.torchtitan.addresses import MODEL_ARGUMENTS
 from translator.frameworks.torchtitan.custom_model import read_custom_model, render_custom_model
 from translator.frameworks.torchtitan.models import families
 from translator.frameworks.torchtitan.settle import settle
 from translator.frameworks.torchtitan.syntax_toml import read_source
+from translator.ledger import Entry
+from translator.source import Source
 
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.2.2"])
@@ -99,3 +102,11 @@ def test_a_module_that_is_not_there_is_a_finding() -> None:
     native = read_source("run.toml", TOML, read_sibling=lambda _: None)
     assert [finding.code for finding in native.findings] == ["R099"]
     assert str(native.findings[0].place) == "run.toml:5:1"
+
+
+@pytest.mark.parametrize("target", ["torchtitan@0.2.2", "torchtitan@0.3.0", "megatron", "spec"])
+def test_the_import_has_one_line_of_the_ledger(target: str) -> None:
+    done = api.convert(Source("run.toml", TOML, siblings={"pkg/ttx_flavors.py": MODULE}), target)
+    (line,) = [line for line in done.ledger if line.option == "experimental.custom_import"]
+    assert line.value == "pkg.ttx_flavors"
+    assert line.entry is not Entry.IRRELEVANT

@@ -49,7 +49,8 @@ class Options:
 
     def give(self, address: str, value: object, place: Place) -> None:
         """States an option."""
-        self.native.given[address] = Given(address, value, address, place)
+        written = f"{MODEL}.model" if address == addresses.MODEL_ARGUMENTS else address
+        self.native.given[address] = Given(address, value, written, place)
 
     def fields(self, node: Node, prefix: str) -> None:
         """The stated fields of a node; what only stands by default has a place of its own and is left out."""
