@@ -114,7 +114,7 @@ def _keep_given(reading: Reading, table: Table, sink: Sink) -> None:
     Rows whose leaves were changed by hand, or that wrote a file, keep what they wrote.
     """
     native = reading.native
-    if native is None or (reading.framework, reading.version) != (table.framework, table.version):
+    if native is None or not _same_words(reading, table):
         return
     # The source was read by this very table, unless leaves were set by hand.
     before = table.read(native.values)
@@ -134,10 +134,16 @@ def _keep_given(reading: Reading, table: Table, sink: Sink) -> None:
             sink.needs.pop(leaf, None)
 
 
+def _same_words(reading: Reading, table: Table) -> bool:
+    """Whether the source was read by the rows that write the result."""
+    same = (reading.framework, reading.version) == (table.framework, table.version)
+    return same and reading.table is not None and not reading.table.reads_only
+
+
 def _keep_unknown(reading: Reading, table: Table, sink: Sink) -> None:
     """Options that the catalogue does not have, for code of the user's that does."""
     native = reading.native
-    if native is None or (reading.framework, reading.version) != (table.framework, table.version):
+    if native is None or not _same_words(reading, table):
         return
     for given in native.unknown:
         name = given.address

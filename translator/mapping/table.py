@@ -25,6 +25,9 @@ class Table:
     by one.
     """
 
+    # Whether it only reads: a dialect of the framework, whose options are not those that are written.
+    reads_only = False
+
     def __init__(
         self,
         framework: str,

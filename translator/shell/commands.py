@@ -203,6 +203,13 @@ class Commands(Assigning):
             self.bodies[normpath(path.text)] = body
         self.files.append(WrittenFile(path.word(place), body.word(place), place))
 
+    def text_of(self, name: str) -> str | None:
+        """The text of a file: written by the script before, or beside it; None where it is neither or not known."""
+        body = self.bodies.get(normpath(name))
+        if body is not None:
+            return body.text if body.known else None
+        return self.read_sibling(name) if self.read_sibling is not None else None
+
     # -- other programs
 
     def emit(self, chunks: Sequence[Chunk]) -> None:

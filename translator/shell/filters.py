@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from translator.shell.calculator import calculate
+from translator.shell.sed import edited
 from translator.shell.state import slice_value
 from translator.shell.values import Chunk, Value
 
@@ -196,7 +197,13 @@ def _lines(first: bool) -> Callable[[Interpreter, list[Value]], Result]:
     return handler
 
 
+def _sed(interp: Interpreter, words: list[Value]) -> Result:
+    text = edited(interp, words)
+    return None if text is None else _text(interp, text)
+
+
 FILTERS: dict[str, Callable[[Interpreter, list[Value]], Result]] = {
     "cat": _cat, "tee": _tee, "basename": _basename, "dirname": _dirname, "seq": _seq, "expr": _expr, "bc": _bc,
     "tr": _tr, "cut": _cut, "wc": _wc, "head": _lines(True), "tail": _lines(False),
+    "sed": _sed,
 }  # fmt: skip

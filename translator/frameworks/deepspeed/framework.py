@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from translator.catalogue import load
+from translator.errors import UsageError
 from translator.frameworks.base import OPTIONS, Generator, RenderContext, Rendered
 from translator.frameworks.deepspeed import bundle, syntax
+from translator.frameworks.deepspeed.megatron_fork import forks
 from translator.knowledge import Knowledge
 from translator.native import Native
 from translator.reading import ReadOptions
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from translator.mapping.views import Sink
     from translator.shell.launchers import Launcher
 
+# Surer than Megatron-LM's reader is of the same text.
+FORK_SURE = 0.97
+
 
 class Deepspeed:
     """JSON with its trainer's arguments, model and launch script in and out."""
@@ -28,7 +33,7 @@ class Deepspeed:
     versions = syntax.VERSIONS
     default_version = syntax.DEFAULT_VERSION
     knowledge = Knowledge(
-        codes=("translator.frameworks.deepspeed.codes",),
+        codes=("translator.frameworks.deepspeed.codes", "translator.frameworks.deepspeed.megatron_fork.codes"),
         checks=("translator.frameworks.deepspeed.checks",),
         stances=tuple(
             f"translator.frameworks.deepspeed.stances.{topic}" for topic in ("training", "layout", "operation")
@@ -43,9 +48,11 @@ class Deepspeed:
     def generators(self) -> Mapping[str, Mapping[str, Generator]]:
         """What generates the catalogue of keys, and that of the trainer's arguments."""
         from translator.frameworks.deepspeed import extract, extract_transformers
+        from translator.frameworks.deepspeed.megatron_fork import extract as extract_fork
 
         return {
             self.name: {OPTIONS: extract.generate},
+            forks.CATALOGUE: {OPTIONS: extract_fork.generate},
             extract_transformers.CATALOGUE: {OPTIONS: extract_transformers.generate},
         }
 
@@ -57,7 +64,18 @@ class Deepspeed:
 
     def sniff(self, source: Source) -> float:
         """How surely the text is DeepSpeed's, from 0 to 1."""
+        if self._is_fork(source):
+            return FORK_SURE
         return syntax.sniff(source.name, source.text)
+
+    @staticmethod
+    def _is_fork(source: Source) -> bool:
+        """Whether a text looks like a script of Megatron-DeepSpeed."""
+        if "--deepspeed" not in source.text:
+            return False
+        from translator.frameworks.deepspeed.megatron_fork import reader
+
+        return reader.sniff(source.name, source.text)
 
     def guess_version(self, source: Source) -> str:
         """The version that a hint in the text, or in the trainer's arguments beside it, names; else the default."""
@@ -66,18 +84,33 @@ class Deepspeed:
 
     def parse(self, source: Source, version: str, options: ReadOptions) -> Native:
         """Read and settle. Raises SourceError when the text cannot be read at all."""
+        inputs = syntax.Inputs(options.variables, options.positional, options.launch, source.read_sibling)
+        if self._is_fork(source):
+            native = self._read_fork(source, version, options, inputs)
+            if native is not None:
+                self.settle(native)
+                return native
         found = bundle.gather(source)
         native = syntax.read_source(
             found.name,
             found.text,
             version=version,
             world_size=options.world_size,
-            inputs=syntax.Inputs(options.variables, options.positional, options.launch, source.read_sibling),
+            inputs=inputs,
             model=self._model(options) or found.model,
         )
         bundle.read_hints(native, found)
         self._remark_model(native)
         self.settle(native)
+        return native
+
+    @staticmethod
+    def _read_fork(source: Source, version: str, options: ReadOptions, inputs: syntax.Inputs) -> Native | None:
+        from translator.frameworks.deepspeed.megatron_fork import reader
+
+        native = reader.read(source.name, source.text, version, options.world_size, inputs)
+        if native is not None and options.model is not None:
+            raise UsageError("--model: the script's arguments hold its model", fix="set model.FIELD=VALUE")
         return native
 
     @staticmethod
@@ -113,6 +146,11 @@ class Deepspeed:
 
     def settle(self, native: Native) -> None:
         """Fill in what is in force."""
+        if forks.reads(native):
+            from translator.frameworks.deepspeed.megatron_fork.settle import settle as settle_fork
+
+            settle_fork(native)
+            return
         from translator.frameworks.deepspeed.settle import settle
 
         settle(native)
@@ -123,14 +161,26 @@ class Deepspeed:
 
         return table(version)
 
+    def table_of(self, native: Native) -> Table:
+        """The rows that read a configuration: a script of Megatron-DeepSpeed has its own."""
+        if not forks.reads(native):
+            return self.table(native.version)
+        from translator.frameworks.deepspeed.megatron_fork.table import table
+
+        return table(native)
+
     def spelling(self, address: str, version: str) -> str:
-        """The key with its sections, or the argument of the trainer."""
+        """The key with its sections, the argument of the trainer, or that of the script."""
+        if address.startswith(forks.PREFIX):
+            return forks.spelling(address)
         from translator.frameworks.deepspeed import render
 
         return render.spelling(address, version)
 
     def default(self, address: str, version: str) -> Any:
         """The default in force without a key or argument."""
+        if address.startswith(forks.PREFIX):
+            return forks.default(address)
         from translator.frameworks.deepspeed import render
 
         return render.default(address, version)

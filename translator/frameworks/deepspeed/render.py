@@ -20,6 +20,7 @@ from translator.frameworks.base import RenderContext, Rendered
 from translator.frameworks.deepspeed import arguments
 from translator.frameworks.deepspeed.arguments import PREFIX as HF
 from translator.frameworks.deepspeed.bundle import CONFIG, LAUNCH, MAIN, MODEL, TRAINER, VARIABLE
+from translator.frameworks.deepspeed.megatron_fork import forks
 from translator.frameworks.deepspeed.values import Auto
 from translator.native import ENVIRONMENT, GPUS_PER_NODE, NODES, PROGRAM, WORLD_SIZE
 from translator.version import __version__
@@ -142,7 +143,7 @@ def render(sink: Sink, version: str, context: RenderContext) -> Rendered:
 def _with_trainer(values: Mapping[str, Any], version: str, context: RenderContext) -> dict[str, Any]:
     """The values to write. A configuration of DeepSpeed's that had no trainer gets none, and "auto" stays "auto"."""
     native = context.native
-    if native is None:
+    if native is None or forks.reads(native):
         return dict(values)
     found = dict(values)
     if not any(address.startswith(HF) for address in native.given):

@@ -126,7 +126,7 @@ def read_source(
         read_trainer(trainer, native, inputs)
     arguments.read_variables(inputs.variables, native)
     _read_model(native, model, inputs)
-    _sizes(native, text, world_size)
+    read_sizes(native, text, world_size)
     return native
 
 
@@ -160,17 +160,17 @@ def _read_yaml(path: str, text: str, native: Native, inputs: Inputs) -> None:
     if nested.document is not None:
         read_document(native, nested.document, inputs, nested.text.place)
     elif nested.file is not None:
-        _named_file(nested.file, native, inputs, nested.text.places[0])
+        read_named(nested.file, native, inputs, nested.text.places[0])
 
 
-def _named_file(name: str, native: Native, inputs: Inputs, place: Place, heredocs: Sequence[WrittenFile] = ()) -> None:
+def read_named(name: str, native: Native, inputs: Inputs, place: Place, heredocs: Sequence[WrittenFile] = ()) -> None:
     """Read the configuration that something names: written by the script itself, or a file beside it."""
     if is_object(name):  # the JSON itself, as transformers allows on the command line
         read_json(native, name, inputs, lambda at, end: place, place.file)
         return
     for written in heredocs:
         if _same_file(written.path.text, name):
-            _written(written, native, inputs)
+            read_written(written, native, inputs)
             return
     text = inputs.sibling(name)
     if text is None:
@@ -183,8 +183,8 @@ def _named_file(name: str, native: Native, inputs: Inputs, place: Place, heredoc
         read_json(native, text, inputs, lambda at, end: place_of(name, text, at, end), name)
 
 
-def _written(written: WrittenFile, native: Native, inputs: Inputs) -> None:
-    """A configuration that the script writes; a variable that is not set leaves a key without its value."""
+def read_written(written: WrittenFile, native: Native, inputs: Inputs) -> None:
+    """Read a configuration that the script writes; a variable that is not set leaves a key without its value."""
     body, start = written.body.text, written.body.place
 
     def empty(key: str) -> Placeholder:
@@ -229,14 +229,14 @@ def _read_script(path: str, text: str, native: Native, inputs: Inputs) -> None:
     if not launches:
         _only_heredoc(path, written, native, inputs)
         return
-    launch = _pick([item for item, _ in launches], [score for _, score in launches], native, inputs.launch)
-    _facts(launch, native)
+    launch = pick([item for item, _ in launches], [score for _, score in launches], native, inputs.launch)
+    read_facts(launch, native)
     config = arguments.read_words(launch.argv, native)
     _accelerate_file(text, reading, launch, native, inputs)
     if config is not None and not config.unknowns:
-        _named_file(config.text, native, inputs, config.place, reading.heredocs)
+        read_named(config.text, native, inputs, config.place, reading.heredocs)
     elif len(written) == 1:
-        _written(written[0], native, inputs)
+        read_written(written[0], native, inputs)
     elif not any(address in native.given for address in ("zero_optimization.stage", "train_batch_size")):
         named = _CONFIG_VARIABLE.search(text)
         name = config.unknowns[0].name if config is not None else named.group(1) if named else None
@@ -257,7 +257,7 @@ def _only_heredoc(path: str, written: Sequence[WrittenFile], native: Native, inp
     if len(written) > 1:
         message = f"the script writes {len(written)} configurations; number {index + 1} is read"
         native.findings.append(Finding("R147", Level.WARNING, message, "pick one with --launch N", start))
-    _written(written[index], native, inputs)
+    read_written(written[index], native, inputs)
 
 
 def _score(launch: Launch) -> int:
@@ -271,7 +271,8 @@ def _score(launch: Launch) -> int:
     return known + config + launcher
 
 
-def _pick(launches: Sequence[Launch], scores: Sequence[int], native: Native, wanted: int | None) -> Launch:
+def pick(launches: Sequence[Launch], scores: Sequence[int], native: Native, wanted: int | None) -> Launch:
+    """The launch to read: the one asked for (from 1), else the best. Raises `UsageError` for one that is not there."""
     labels = [f"{number} {launch.program.text} ({launch.place})" for number, launch in enumerate(launches, 1)]
     if wanted is not None:
         if not 1 <= wanted <= len(launches):
@@ -284,7 +285,8 @@ def _pick(launches: Sequence[Launch], scores: Sequence[int], native: Native, wan
     return launches[best]
 
 
-def _facts(launch: Launch, native: Native) -> None:
+def read_facts(launch: Launch, native: Native) -> None:
+    """What a launch says about its program and its ranks."""
     program = launch.program
     native.given[PROGRAM] = Given(PROGRAM, program.text, "program", program.place)
     for address, stated in ((NODES, launch.nnodes), (GPUS_PER_NODE, launch.nproc_per_node)):
@@ -312,13 +314,13 @@ def _accelerate_file(text: str, reading: ScriptReading, launch: Launch, native: 
     flags = _launcher_flags(text, reading, launch)
     before = dict(native.given)
     if "config_file" in flags:
-        _named_file(flags["config_file"], native, inputs, launch.place, reading.heredocs)
+        read_named(flags["config_file"], native, inputs, launch.place, reading.heredocs)
     native.given.update({address: before[address] for address in (WORLD_SIZE, NODES) if address in before})
     from translator.frameworks.deepspeed.syntax_yaml import read_flags
 
     named = read_flags(flags, native, launch.place)
     if named is not None:
-        _named_file(named, native, inputs, launch.place, reading.heredocs)
+        read_named(named, native, inputs, launch.place, reading.heredocs)
 
 
 def _launcher_flags(text: str, reading: ScriptReading, launch: Launch) -> dict[str, str]:
@@ -377,7 +379,7 @@ def _read_model(native: Native, model: Companion | None, inputs: Inputs) -> None
         native.given[address] = Given(address, plain(member.node), member.key, place)
 
 
-def _sizes(native: Native, text: str, world_size: int | None) -> None:
+def read_sizes(native: Native, text: str, world_size: int | None) -> None:
     """The world size: from the person, a hint, the launch, or open."""
     said = hints(text)
     for key, address in _HINTED.items():

@@ -52,15 +52,24 @@ def extract(tree: SourceTree) -> list[Entry]:
 
     Raises `SourceError` when the tree is not Megatron-LM or declares options in a way that is not understood.
     """
-    walk = _Walk(tree, Evaluator(tree))
-    module = tree.require(ENTRY[0])
-    if ENTRY[1] not in module.functions:
-        raise SourceError(f"{module.path} has no {ENTRY[1]}")
-    _walk_function(walk, module, ENTRY[1], None)
+    entries = arguments_of(tree, *ENTRY)
     modelopt = tree.module(MODELOPT[0])
     if modelopt is not None and MODELOPT[1] in modelopt.functions:
-        _walk_function(walk, modelopt, MODELOPT[1], "modelopt")
-    return sorted(walk.entries, key=lambda entry: entry.address)
+        entries += arguments_of(tree, *MODELOPT, conditional="modelopt")
+    return sorted(entries, key=lambda entry: entry.address)
+
+
+def arguments_of(tree: SourceTree, module: str, function: str, *, conditional: str | None = None) -> list[Entry]:
+    """What a function and those that it hands its parser to declare, in order; forks have other functions.
+
+    Raises `SourceError` when the tree has no such function.
+    """
+    walk = _Walk(tree, Evaluator(tree))
+    found = tree.require(module)
+    if function not in found.functions:
+        raise SourceError(f"{found.path} has no {function}")
+    _walk_function(walk, found, function, conditional)
+    return walk.entries
 
 
 def _walk_function(walk: _Walk, module: Module, name: str, conditional: str | None) -> None:

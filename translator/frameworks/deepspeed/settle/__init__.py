@@ -11,7 +11,7 @@ from translator.frameworks.deepspeed.settle.state import State
 from translator.frameworks.deepspeed.values import Auto
 from translator.native import Missing, Native
 
-__all__ = ["settle"]
+__all__ = ["settle", "values_of"]
 
 
 def settle(native: Native, *, trainer: str | None = None) -> None:
@@ -21,13 +21,8 @@ def settle(native: Native, *, trainer: str | None = None) -> None:
     What the files leave open becomes a `Missing` that names the flag that supplies it.
     """
     state = State(native, trainer or auto.trainer_of(native))
-    native.values = _defaults(native)
+    native.values = values_of(native)
     native.derived = {}
-    native.values.update(
-        (address, given.value) for address, given in native.given.items() if not isinstance(given.value, Missing | Auto)
-    )
-    for address in [key for key, given in native.given.items() if isinstance(given.value, Missing | Auto)]:
-        native.values.pop(address, None)
     state.put(at.TRAINER, state.trainer, "whose arguments the files hold")
     auto.fill_arguments(state)
     batch.settle_degrees(state)
@@ -41,7 +36,8 @@ def settle(native: Native, *, trainer: str | None = None) -> None:
     refusals.remarks(state)
 
 
-def _defaults(native: Native) -> dict[str, object]:
+def values_of(native: Native) -> dict[str, object]:
+    """Defaults of the JSON's keys, overlaid with what is given; without those that wait for somebody."""
     from translator.catalogue import load
 
     catalogue = load("deepspeed", native.version)
@@ -50,4 +46,9 @@ def _defaults(native: Native) -> dict[str, object]:
         entry = catalogue.first(address)
         if entry.action not in {"parameter", "deprecated"}:
             found[address] = entry.default
+    for address, given in native.given.items():
+        if isinstance(given.value, Missing | Auto):
+            found.pop(address, None)
+        else:
+            found[address] = given.value
     return found

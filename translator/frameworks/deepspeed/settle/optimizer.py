@@ -34,7 +34,7 @@ def settle_optimizer(state: State) -> None:
         _from_trainer(state)
     else:
         state.lack(at.OPTIMIZER, "optimizer", "the training program makes it", "write an optimizer section")
-    _clip(state)
+    settle_clip(state)
 
 
 def _from_json(state: State, kind: str) -> None:
@@ -134,7 +134,8 @@ def _from_trainer(state: State) -> None:
         state.put("zero_allow_untested_optimizer", True, "set by transformers for its own optimizer")
 
 
-def _clip(state: State) -> None:
+def settle_clip(state: State) -> None:
+    """The bound on the gradients' norm."""
     missing = state.missing("gradient_clipping")
     value = state.get("gradient_clipping")
     if missing is not None:

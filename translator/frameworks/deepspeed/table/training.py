@@ -47,6 +47,8 @@ def _write_batch(spec: SpecView, sink: Sink) -> None:
         # All ranks count, also those of a tensor group that work on the same samples (runtime/config.py:693).
         note = "" if layout.tensor == 1 else f"{layout.tensor} tensor ranks are counted each, as DeepSpeed does"
         sink.put(at.TRAIN_BATCH, counted, note)
+    elif not counted and total is not None and layout.tensor > 1:
+        sink.need("batch.global_batch", "its key counts every tensor rank too; give --world-size N")
     elif not counted and total is not None:
         sink.put(at.TRAIN_BATCH, total)
     why = "micro batches follow from the global batch and the ranks that see samples of their own"
