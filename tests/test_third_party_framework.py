@@ -27,6 +27,8 @@ from translator.mapping.table import Table
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.native import Given, Native
 from translator.reading import ReadOptions
+from translator.shell import evaluate
+from translator.shell.launchers import SCRIPT, Launcher, roles
 from translator.source import Source
 from translator.spec import leaves
 from translator.spec.derive import accumulation
@@ -315,3 +317,11 @@ def test_one_that_cannot_be_loaded_is_named(tmp_path: Path, capsys: pytest.Captu
     said = capsys.readouterr().err
     assert "the framework broken of broken cannot be loaded: No module named 'no_such_module'" in said
     assert main(["convert", "--help"]) == 0
+
+
+def test_a_launcher_of_ones_own() -> None:
+    script = "toyrun --ranks 4 t.py --x\ndeepspeed --num_gpus 8 --num_nodes 2 t.py --x\n"
+    toyrun = Launcher(takes=SCRIPT, roles=roles(tasks="--ranks"), once_per_node=True)
+    found = evaluate(script, "run.sh", launchers={**frameworks.launchers(), "toyrun": toyrun}).launches
+    assert [(launch.launcher, launch.world_size) for launch in found] == [("toyrun", 4), ("deepspeed", 16)]
+    assert not evaluate(script, "run.sh").launches, "the shell itself knows no framework's"
