@@ -42,7 +42,7 @@ def estimate_reading(reading: Reading) -> Estimate:
     try:
         job = job_of(reading.framework, reading.version, reading.flat, values)
     except UnknownSizeError as error:
-        raise SourceError(
-            f"memory cannot be estimated: {error.field} is not known", fix=f"state it: {error.field}=VALUE"
-        ) from None
+        ranks = error.field == "parallel.data.degree"
+        what, way = ("the number of ranks", "--world-size N") if ranks else (error.field, f"{error.field}=VALUE")
+        raise SourceError(f"memory cannot be estimated: {what} is not known", fix=way) from None
     return estimate(job)

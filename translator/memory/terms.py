@@ -79,31 +79,46 @@ class Totals:
 
 
 def add_up(account: Account, shape: tuple[int, int]) -> Totals:
-    """The peak over the phases of a step: state plus the largest phase, not the sum of maxima."""
+    """The peak over the phases of a step: state plus the largest phase, not the sum of maxima.
+
+    The high estimate is that of the phase whose high estimate is largest.
+    """
     names = tuple(account.phases)
-    by_phase = [_sums(account.phases[name], shape) for name in names]
-    expected = np.stack([sums[1] for sums in by_phase])
-    phase = expected.argmax(axis=0)
-    state = _sums(account.state, shape)
-    low, peak, high = (
-        state[at] + np.take_along_axis(np.stack([sums[at] for sums in by_phase]), phase[None], axis=0)[0]
-        for at in range(3)
-    )
-    high = np.maximum(high, state[1] + np.stack([sums[2] for sums in by_phase]).max(axis=0))
+    base = _sum(account.state, shape)
+    peak, slack = np.full(shape, -np.inf), np.zeros(shape)
+    high = np.zeros(shape)
+    phase = np.zeros(shape, dtype=np.int8)
+    for index, name in enumerate(names):
+        found = _sum(account.phases[name], shape)
+        larger = found.expected > peak
+        phase[larger] = index
+        np.copyto(slack, found.slack, where=larger)
+        np.maximum(peak, found.expected, out=peak)
+        np.maximum(high, found.expected + found.slack, out=high)
+    expected = base.expected + peak
     grown = [1 + share for share in account.growth]
+    low, top = expected - base.slack - slack, base.expected + base.slack + high
     return Totals(
         names,
         phase,
-        Range(low, peak, high),
-        Range(low * grown[0], peak * grown[1], high * grown[2]),
-        _sums(account.outside, shape)[1],
+        Range(low, expected, top),
+        Range(low * grown[0], expected * grown[1], top * grown[2]),
+        _sum(account.outside, shape).expected,
     )
 
 
-def _sums(terms: Iterable[Term], shape: tuple[int, int]) -> tuple[Array, Array, Array]:
-    low, expected, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """Expected bytes, and how far they may be off."""
+
+    expected: Array
+    slack: Array
+
+
+def _sum(terms: Iterable[Term], shape: tuple[int, int]) -> _Sum:
+    expected, slack = np.zeros(shape), np.zeros(shape)
     for term in terms:
-        low = low + term.amount * (1 - term.doubt)
-        expected = expected + term.amount
-        high = high + term.amount * (1 + term.doubt)
-    return low, expected, high
+        expected += term.amount
+        if term.doubt:
+            slack += term.amount * term.doubt
+    return _Sum(expected, slack)

@@ -62,6 +62,7 @@ class Torchtitan:
     knowledge = Knowledge(
         codes=("translator.frameworks.torchtitan.codes",),
         checks=("translator.frameworks.torchtitan.checks",),
+        memory="translator.frameworks.torchtitan.memory",
         stances=tuple(
             f"translator.frameworks.torchtitan.stances.{topic}" for topic in ("training", "layout", "operation")
         ),

@@ -1,0 +1,158 @@
+"""Parameters of one rank, tensor by tensor: tensor parallelism first, then FSDP along the first dimension.
+
+FSDP2 gives every rank ``ceil(rows / ranks)`` rows and pads what is left over
+(``torch/distributed/fsdp/_fully_shard/_fsdp_param.py:330``, torch 2.13), so a tensor costs by its rows.
+Source of the plans: ``models/llama3/infra/parallelize.py:185`` and ``models/llama4/infra/parallelize.py`` (0.2.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from translator.memory.sizes import Job, Model
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A parameter: rows and the product of the other dimensions, and which of the two tensor parallelism splits.
+
+    ``experts`` is the number of experts of a stacked tensor, whose first dimension they are.
+    """
+
+    name: str
+    rows: int
+    columns: int = 1
+    split: str = "none"
+    experts: int = 0
+
+    @property
+    def elements(self) -> int:
+        """Elements of the whole tensor."""
+        return max(self.experts, 1) * self.rows * self.columns
+
+
+def attention(model: Model) -> Iterator[Tensor]:
+    """Attention of a block with its norm."""
+    hidden = model.hidden
+    yield Tensor("attention_norm", hidden)
+    if model.mla is not None:
+        yield from _latent(model)
+    else:
+        keys = model.kv_heads * model.head_dim
+        for name, rows in (("wq", model.query_width), ("wk", keys), ("wv", keys)):
+            yield Tensor(name, rows, hidden, "rows")
+            if model.bias_qkv:
+                yield Tensor(f"{name}.bias", rows, 1, "rows")
+        if model.qk_norm != "none":
+            yield Tensor("q_norm", model.head_dim)
+            yield Tensor("k_norm", model.head_dim)
+        if model.sinks:
+            yield Tensor("sinks", model.heads, 1, "rows")
+    yield Tensor("wo", hidden, model.value_width, "columns")
+
+
+def _latent(model: Model) -> Iterator[Tensor]:
+    mla = model.mla
+    assert mla is not None
+    if mla.q_rank:
+        yield Tensor("wq_a", mla.q_rank, model.hidden)
+        yield Tensor("q_norm", mla.q_rank)
+        yield Tensor("wq_b", model.query_width, mla.q_rank, "rows")
+    else:
+        yield Tensor("wq", model.query_width, model.hidden, "rows")
+    yield Tensor("wkv_a", mla.kv_rank + mla.rope, model.hidden)
+    yield Tensor("kv_norm", mla.kv_rank)
+    yield Tensor("wkv_b", model.heads * (mla.nope + mla.value), mla.kv_rank, "rows")
+
+
+def feed_forward(model: Model, width: int) -> Iterator[Tensor]:
+    """A gated feed-forward without its norm."""
+    yield Tensor("w1", width, model.hidden, "rows")
+    yield Tensor("w2", model.hidden, width, "columns")
+    if model.gated:
+        yield Tensor("w3", width, model.hidden, "rows")
+
+
+def dense_block(model: Model) -> list[Tensor]:
+    """A block with a dense feed-forward."""
+    return [*attention(model), Tensor("ffn_norm", model.hidden), *feed_forward(model, model.ffn)]
+
+
+def around_experts(model: Model) -> list[Tensor]:
+    """A MoE block without its routed experts."""
+    moe = model.moe
+    if moe is None:
+        return []
+    shared = feed_forward(model, moe.shared_ffn) if moe.shared_ffn else ()
+    return [*attention(model), Tensor("ffn_norm", model.hidden), Tensor("router", moe.experts, model.hidden), *shared]
+
+
+def routed_experts(model: Model) -> list[Tensor]:
+    """The stacked weights of a block's routed experts."""
+    moe = model.moe
+    if moe is None:
+        return []
+    return [
+        Tensor("experts.w1", moe.ffn, model.hidden, "rows", moe.experts),
+        Tensor("experts.w2", model.hidden, moe.ffn, "columns", moe.experts),
+        Tensor("experts.w3", moe.ffn, model.hidden, "rows", moe.experts),
+    ]
+
+
+def embedding(model: Model) -> list[Tensor]:
+    """The embedding, or the output layer."""
+    return [Tensor("embedding", model.vocab, model.hidden, "rows")]
+
+
+def held(job: Job, tensors: list[Tensor]) -> Any:
+    """Elements of tensors on one rank before FSDP: its tensor- and expert-parallel share."""
+    layout = job.layout
+    total: Any = 0
+    for tensor in tensors:
+        if tensor.experts:
+            width = np.where(np.asarray(layout.expert) > 1, layout.expert_tensor, layout.tensor)
+            total = total + tensor.elements / layout.expert / width
+        else:
+            total = total + tensor.elements / (1 if tensor.split == "none" else layout.tensor)
+    return total
+
+
+def sharded(job: Job, tensors: list[Tensor]) -> Any:
+    """Elements of tensors that the first rank keeps after FSDP, padding included."""
+    layout = job.layout
+    ranks = fsdp_ranks(job)
+    total: Any = 0
+    for tensor in tensors:
+        if tensor.experts:
+            total = total + _expert_shard(job, tensor)
+            continue
+        rows = tensor.rows / (layout.tensor if tensor.split == "rows" else 1)
+        columns = tensor.columns / (layout.tensor if tensor.split == "columns" else 1)
+        total = total + np.ceil(np.ceil(rows) / ranks) * columns
+    return total
+
+
+def _expert_shard(job: Job, tensor: Tensor) -> Any:
+    """Experts over the expert ranks, then FSDP over the ranks left: by expert, or by rows where those are too few."""
+    layout = job.layout
+    spread = np.asarray(layout.expert) > 1
+    width: Any = np.where(spread, layout.expert_tensor, layout.tensor)
+    rows = tensor.rows / (width if tensor.split == "rows" else 1)
+    columns = tensor.columns / (width if tensor.split == "columns" else 1)
+    local = tensor.experts / layout.expert
+    ranks = np.where(
+        spread, np.maximum(fsdp_ranks(job) * layout.tensor // (layout.expert * layout.expert_tensor), 1), 1
+    )
+    ranks = np.where(spread, ranks, fsdp_ranks(job))
+    by_rows = spread & (ranks * layout.expert > tensor.experts)
+    return np.where(by_rows, local * np.ceil(rows / ranks) * columns, np.ceil(local / ranks) * rows * columns)
+
+
+def fsdp_ranks(job: Job) -> Any:
+    """Ranks that share one copy: those of the shard degree and of context parallelism; 1 under plain replication."""
+    full = job.flat.get("parallel.data.sharding") == "full"
+    return np.asarray(job.layout.shard) * np.asarray(job.layout.context) if full else np.asarray(1)
