@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-_MODULES = ("translator.shell.codes", "translator.pyconfig.codes")
+_MODULES = ("translator.shell.codes", "translator.pyconfig.codes", "translator.memory.codes")
 CORE: dict[str, tuple[str, str]] = {
     "R040": (
         "file that cannot be read",

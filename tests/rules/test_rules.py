@@ -3,7 +3,7 @@
 ``cases/CODE.yaml`` holds a list of cases. Each has a ``name``, a ``source`` (text), ``finds`` (whether the code is
 found), and where needed ``from`` (``framework@version``), ``to`` (for codes about a conversion), ``file`` (its name),
 ``files`` (siblings by name), ``world_size``, ``set`` (environment), ``args``, ``model``, ``line`` (where it is found),
-``level``, ``says`` (words of the message) and ``fix`` (words of the way out).
+``gpu`` (a card), ``level``, ``says`` (words of the message) and ``fix`` (words of the way out).
 """
 
 from __future__ import annotations
@@ -49,6 +49,11 @@ def findings_of(case: dict[str, Any]) -> list[Finding]:
     source = Source(case.get("file", "source"), case["source"], siblings=case.get("files", {}))
     reading = api.read(source, framework=case.get("from"), options=options)
     found = api.check(reading)
+    if "gpu" in case:
+        from translator.memory.findings import memory_findings
+        from translator.memory.hardware import gpu
+
+        found += memory_findings(reading, gpu(case["gpu"]))
     if "to" in case:
         done = api.convert(reading, case["to"], nearest=case.get("nearest", False))
         found += [finding for finding in (*done.findings, *api.differences(done)) if finding not in found]
