@@ -102,6 +102,14 @@ def check(
     return [*reading.findings, *reading.ignored.keep(_check(reading))]
 
 
+def advice(reading: Reading) -> list[Finding]:
+    """What the rules warn of in a configuration that its framework takes: what is slow, wasteful or not as meant."""
+    from translator.checks import check as _check
+    from translator.findings import Level
+
+    return reading.ignored.keep([finding for finding in _check(reading) if finding.level is not Level.NOTE])
+
+
 def differences(done: Conversion) -> list[Finding]:
     """What source and target of a conversion mean differently by the same words."""
     from translator.differences import between

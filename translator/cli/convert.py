@@ -133,15 +133,18 @@ def _registry(into: str) -> tuple[str, str]:
 
 def finish(done: Conversion, parsed: argparse.Namespace) -> int:
     """Write the result and say what became of the source; returns the exit code."""
+    from translator.api import advice, differences
+
     refused = parsed.on_loss == "error" and done.alters_training
     missing = [] if refused else _deliver(done, parsed)
+    findings, other = [*done.findings, *advice(done.source)], differences(done)
     if parsed.format == "json":
-        document = done.as_dict()
+        document = {**done.as_dict(), "findings": [finding.as_dict() for finding in (*findings, *other)]}
         print_json({**document, "files": {}} if refused else document)
     else:
         from translator.cli.summary import tell
 
-        tell(done, ledger=parsed.ledger, refused=refused, missing=missing)
+        tell(done, findings, other, ledger=parsed.ledger, refused=refused, missing=missing)
     return 1 if done.alters_training and parsed.on_loss != "ignore" else 0
 
 

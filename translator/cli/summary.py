@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from translator.cli.common import print_findings
+from translator.findings import Level
 from translator.ledger import Entry, LedgerLine, summary
 from translator.printable import one_line
 from translator.spec.touches import Touches
 
 if TYPE_CHECKING:
     from translator.conversion import Conversion
+    from translator.findings import Finding
 
 _BOLD, _DIM, _RED, _YELLOW, _GREEN = "1", "2", "31", "33", "32"
 _COLOURS = {
@@ -28,16 +31,26 @@ _HEADINGS = {
     Touches.OPERATION: "touching operation (data, checkpoints, logging)",
     Touches.NOTHING: "touching nothing",
 }
+# Where a statement about a framework was read: for those who ask (ttx explain, --format json).
+_SOURCE = re.compile(r" \((?:[^()]|\([^()]*\))*\)(?=;|$)")
 _WIDTH_OF_VALUE = 60
 _WIDTH_OF_OPTION = 44
 
 
-def tell(done: Conversion, *, ledger: str, refused: bool, missing: Sequence[str]) -> None:
-    """Findings, counts, ledger lines grouped by what they touch, and the verdict.
+def tell(
+    done: Conversion,
+    findings: Sequence[Finding],
+    differences: Sequence[Finding],
+    *,
+    ledger: str,
+    refused: bool,
+    missing: Sequence[str],
+) -> None:
+    """Findings, counts, ledger lines grouped by what they touch, what words mean elsewhere, and the verdict.
 
     ``missing`` are files that hold a part of the result and were not written.
     """
-    print_findings(done.findings)
+    print_findings(findings)
     page = _Page()
     counts = ", ".join(f"{count} {name.replace('_', '-')}" for name, count in summary(done.ledger).items() if count)
     version = "" if done.target == "spec" else f" {done.version}"
@@ -45,6 +58,7 @@ def tell(done: Conversion, *, ledger: str, refused: bool, missing: Sequence[str]
     page.line(f"{source} -> {done.target}{version}: {counts or 'nothing stated'}", _BOLD)
     if ledger != "none":
         page.ledger([line for line in done.ledger if ledger == "all" or line.entry.is_loss], everything=ledger == "all")
+        page.differences(differences)
     if missing:
         page.line(f"The result needs {', '.join(missing)} beside it: write a folder with -o DIR.")
     lost = sum(line.alters_training for line in done.ledger)
@@ -83,6 +97,23 @@ class _Page:
                 self._entry(line, width)
         if lines:
             self.line("")
+
+    def differences(self, findings: Sequence[Finding]) -> None:
+        """What source and target mean differently by the same words; what matters little is counted."""
+        told = [finding for finding in findings if finding.level is not Level.NOTE]
+        notes = len(findings) - len(told)
+        if not findings:
+            return
+        self.line(f"same words, other meaning ({len(told)})", _BOLD)
+        for finding in told:
+            first, *rest = self._wrapped(_SOURCE.sub("", one_line(finding.message)), 8) or [""]
+            print(f"  {self._styled(finding.code, _YELLOW)}  {first}", file=sys.stderr)
+            for part in rest:
+                print(f"{' ' * 8}{part}", file=sys.stderr)
+        example = (told or findings)[0].code
+        more = f"; {notes} more that hardly matter (--format json has them)" if notes else ""
+        self.line(f"  ttx explain {example} tells more{more}", _DIM)
+        self.line("")
 
     def _entry(self, line: LedgerLine, width: int) -> None:
         said = _said(line)
