@@ -212,3 +212,17 @@ def test_a_fault_of_ours_is_said_without_a_traceback(ttx: Ttx, monkeypatch: pyte
     result = ttx("parse", script)
     assert (result.code, result.out) == (3, "")
     assert result.err.startswith("ttx: internal error: KeyError: 'surprise'\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--per_device_train_batch_size", ("transformers", "fields: batch.micro_batch")),
+        ("--ds-sequence-parallel-size", ("read with DeepSpeed", "type: int")),
+    ],
+)
+def test_explain_an_option_of_what_completes_a_framework(ttx: Ttx, option: str, said: tuple[str, ...]) -> None:
+    result = ttx("explain", "--", option)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"{option} (")
+    assert all(words in result.out for words in said)

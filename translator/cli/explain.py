@@ -111,26 +111,30 @@ def _options(subject: str) -> dict[str, object] | None:
     from translator import frameworks
     from translator.frameworks import catalogues
 
+    unmapped: dict[str, object] | None = None
     for framework in frameworks.every():
         for version, catalogue in catalogues.every(framework):
             entry = catalogue.by_flag(subject) or next(iter(catalogue.by_address(subject)), None)
-            if entry is not None and entry.address in framework.table(version).row_of_option:
-                title = f"{framework.title} {version}"
-                if catalogue.framework != framework.name:
-                    title = f"{catalogue.framework} {catalogue.version}, read with {title}"
-                return {"subject": f"{subject} ({title})", **_option(framework, version, entry)}
-    return None
+            if entry is None:
+                continue
+            title = f"{framework.title} {version}"
+            if catalogue.framework != framework.name:
+                title = f"{catalogue.framework} {catalogue.version}, read with {title}"
+            found = {"subject": f"{subject} ({title})", **_option(framework, version, entry)}
+            if entry.address in framework.table(version).row_of_option:
+                return found
+            unmapped = unmapped or found  # such as an option of a fork, whose rows depend on the script
+    return unmapped
 
 
 def _option(framework: Framework, version: str, entry: Entry) -> dict[str, object]:
     from translator.frameworks.catalogues import span
 
-    table = framework.table(version)
-    row, fields, known = (
-        table.row_of_option[entry.address],
-        table.fields_of(entry.address),
-        span(framework, entry.address),
-    )
+    table, known = framework.table(version), span(framework, entry.address)
+    row, fields = table.row_of_option.get(entry.address), table.fields_of(entry.address)
+    meaning: dict[str, object] = {"fields": ", ".join(fields)} if fields else {}
+    if row is not None and not fields:
+        meaning = {"elsewhere": f"{row.entry}: {row.note}", "touches": row.touches}
     since = f"{known[0]}{f', removed in {known[1]}' if known[1] else ''}" if known else ""
     return {
         "type": entry.type_name,
@@ -138,11 +142,7 @@ def _option(framework: Framework, version: str, entry: Entry) -> dict[str, objec
         **({"choices": ", ".join(map(str, entry.choices))} if entry.choices else {}),
         **({"known since": since} if since else {}),
         **({"source": entry.source} if entry.source else {}),
-        **(
-            {"fields": ", ".join(fields)}
-            if fields
-            else {"elsewhere": f"{row.entry}: {row.note}", "touches": row.touches}
-        ),
+        **meaning,
     }
 
 
