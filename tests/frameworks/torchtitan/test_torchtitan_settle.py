@@ -190,6 +190,20 @@ def test_deprecated_options_move() -> None:
 P = "parallelism."
 # A configuration per code, on 64 ranks, and the only codes that it may bring.
 REFUSED = {
+    "S140": ("training.dataset = 'wikitext'", {"S140"}),
+    "S140 evaluation": ("validation.enable = true\nvalidation.dataset = 'pile'", {"S140"}),
+    "S141": ("optimizer.beta2 = 1.0", {"S141"}),
+    "S141 rate": ("optimizer.lr = -1.0", {"S141"}),
+    "S141 seed": (f"debug.seed = {2**70}", {"S141"}),
+    "S142": ("metrics.log_freq = 0", {"S142"}),
+    "S142 collection": ("training.gc_freq = 0", {"S142"}),
+    "S142 evaluation": ("validation.steps = 0", {"S142"}),
+    "S142 profile": ("profiling.enable_profiling = true\nprofiling.profile_freq = 3", {"S142"}),
+    "S143": ("checkpoint.enable = true\ncheckpoint.exclude_from_loading = ['scheduler']", {"S143", "S195"}),
+    "S144": (
+        "training.steps = 100\nlr_scheduler.total_steps = 50\nlr_scheduler.warmup_steps = 0\nlr_scheduler.decay_ratio = 0.0",
+        {"S144"},
+    ),
     "S150": (f"{P}tensor_parallel_degree = 0", {"S150"}),
     "S151": (f"{P}tensor_parallel_degree = 7", {"S151", "S154", "S180"}),
     "S151 too few ranks": (f"{P}tensor_parallel_degree = 4\n{P}context_parallel_degree = 32", {"S151"}),
@@ -231,7 +245,10 @@ REFUSED = {
         f"{P}pipeline_parallel_degree = 2\n{P}expert_parallel_degree = 2\n{P}pipeline_parallel_schedule = 'DualPipeV'",
         {"S174"},
     ),
-    "S175": (f"{P}expert_parallel_comm_backend = 'deepep'", {"S175"}),
+    "S175": (
+        f"model.name = 'deepseek_v3'\nmodel.flavor = '16B'\n{P}expert_parallel_comm_backend = 'deepep'",
+        {"S175"},
+    ),
     "S176": (f"{P}tensor_parallel_degree = 8\n{P}pipeline_parallel_degree = 8", {"S176"}),
     "S177": (
         f"model.converters = ['quantize.linear.mx']\ncompile.enable = true\n{P}tensor_parallel_degree = 2",

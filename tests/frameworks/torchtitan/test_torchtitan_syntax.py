@@ -200,7 +200,7 @@ def test_renames_lead_to_options_that_exist(version: str) -> None:
         ('training.steps = "7"', "R095", 7),
         ("training.steps = 7.0", "R095", 7),
         ("training.steps = 7.5", "R096", None),
-        ("training.steps = true", "R096", None),
+        ("training.steps = true", "R095", 1),
         ("training.steps = [1]", "R096", None),
         ("training.steps = 2024-01-01", "R096", None),
         ('optimizer.lr = "1e-3"', "R095", 1e-3),

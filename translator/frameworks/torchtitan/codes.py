@@ -1,6 +1,6 @@
 """Codes of what the torchtitan reader says: code -> (title, documentation).
 
-``R090`` to ``R109`` are about reading TOML (``R102`` about Python too), ``S150`` to ``S199`` about what torchtitan itself refuses.
+``R090`` to ``R109`` are about reading TOML (``R102`` about Python too), ``S140`` to ``S199`` about what torchtitan itself refuses.
 """
 # ruff: noqa: E501 - documentation in strings
 
@@ -117,6 +117,37 @@ CODES: dict[str, tuple[str, str]] = {
         "`activation-checkpoint:full` and its like are subcommands: their options stand behind them, all others before. tyro "
         "stops otherwise; here it is read as what it says.\n"
         "Example: `activation-checkpoint:full --training.steps 3`. Way out: move the option.",
+    ),
+    "S140": (
+        "unknown dataset",
+        "torchtitan knows its datasets by name and stops at any other, whatever dataset_path says "
+        "(torchtitan/hf_datasets/text_datasets.py:59 at 0.2.2, :61 at 0.3.0): c4, c4_test and c4_validation.\n"
+        'Example: `dataset = "wikitext"`. Way out: one of the names with dataset_path, or a loader of your own.',
+    ),
+    "S141": (
+        "number that torch does not take",
+        "Adam and AdamW take a learning rate, eps and weight decay of 0 or more, and betas from 0 up to, but not, 1 "
+        "(torch/optim/adam.py:58-67 at 2.13); a seed fits 64 bits.\n"
+        "Example: `beta2 = 1.0`. Way out: a number in the range that the message names.",
+    ),
+    "S142": (
+        "interval of no steps",
+        "A frequency of 0 divides by zero in the first step, and torchtitan asserts that others fit: gc_freq is positive "
+        "(tools/utils.py:48 at 0.2.2), an evaluation has 1 step or more, or -1 for all data (config/job_config.py:979), a "
+        "profile has room for its warm-up and active steps (tools/profiling.py:65).\n"
+        "Example: `metrics.log_freq = 0`. Way out: a number of steps; to switch something off, use its own switch.",
+    ),
+    "S143": (
+        "no such part of a checkpoint",
+        "What `exclude_from_loading` names must be in the checkpoint (components/checkpoint.py:768 at 0.2.2, "
+        "components/checkpointer/dcp.py:737 at 0.3.0): optimizer, lr_scheduler, dataloader, train_state.\n"
+        'Example: `exclude_from_loading = ["scheduler"]`. Way out: the names in the message.',
+    ),
+    "S144": (
+        "training goes on beyond the schedule",
+        "A schedule shorter than the run goes on along its decay; where there is none (decay_ratio 0, or a warm-up that takes "
+        "all steps) an assertion fails in the first step beyond (components/lr_scheduler.py:177 at 0.2.2).\n"
+        "Example: total_steps 50 and decay_ratio 0 with steps 100. Way out: leave total_steps out.",
     ),
     "S150": (
         "a degree is not positive",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from translator.findings import Level
 from translator.frameworks.torchtitan import addresses as at
-from translator.frameworks.torchtitan import traps
+from translator.frameworks.torchtitan import refusals_values, traps
 from translator.frameworks.torchtitan.state import State
 from translator.native import WORLD_SIZE
 
@@ -30,6 +30,8 @@ _DEGREES = (
 # Lines of torch 2.13 (torch/distributed/pipelining/schedules.py) that want whole rounds, or all stages filled.
 _ROUNDS = {"interleaved1f1b": 2937, "interleavedzerobubble": 3048}
 _FILLED = {"1f1b": 1020, "dualpipev": 3439}
+# Families that read the backend (models/llama4/infra/parallelize.py:114, models/deepseek_v3/infra/parallelize.py:100).
+_DEEP_EP = frozenset({"llama4", "deepseek_v3"})
 _BALANCERS = ("headtail", "ptrr")
 _BALANCER_030 = "distributed/context_parallel/api.py:261"
 
@@ -50,6 +52,7 @@ def check(state: State) -> None:
         check_context,
         check_expert_split,
         _checkpoint,
+        refusals_values.check,
     ):
         topic(state)
     traps.check(state)
@@ -91,7 +94,8 @@ def _experts(state: State) -> None:
     if ranks > 0 and expert > 0 and width > 0 and ranks % (expert * width):
         message = f"expert {expert} * expert_tensor {width} does not divide shard * context * tensor = {ranks}"
         state.say("S153", message, f"{_P}expert_parallel_degree")
-    if state.text(f"{_P}expert_parallel_comm_backend") == "deepep" and (expert == 1 or width > 1):
+    deep = state.text(f"{_P}expert_parallel_comm_backend") == "deepep" and state.text("model.name") in _DEEP_EP
+    if deep and (expert == 1 or width > 1):
         message = "DeepEP needs expert parallelism without expert tensor parallelism"
         state.say("S175", message, f"{_P}expert_parallel_comm_backend")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from translator.frameworks.torchtitan import addresses as at
-from translator.frameworks.torchtitan import groups, model_names, refusals, traps
+from translator.frameworks.torchtitan import groups, model_names, refusals, refusals_values, traps
 from translator.frameworks.torchtitan.state import State
 
 _P = "parallelism."
@@ -36,6 +36,7 @@ def check(state: State) -> None:
         refusals.check_context,
         refusals.check_expert_split,
         _debugging,
+        refusals_values.check_python,
     ):
         topic(state)
     traps.check_python(state)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from translator.findings import Level
 from translator.frameworks.torchtitan import addresses as at
-from translator.frameworks.torchtitan import refusals, stages
+from translator.frameworks.torchtitan import idle, refusals, stages
 from translator.frameworks.torchtitan.state import State
 from translator.native import GPUS_PER_NODE, NODES, WORLD_SIZE, Given, Missing, Native
 
@@ -29,6 +29,25 @@ EXPERT = "parallelism.expert_parallel_degree"
 GLOBAL_BATCH = "training.global_batch_size"
 LOCAL_BATCH = "training.local_batch_size"
 
+# models/__init__.py and experiments/__init__.py of 0.2.2.
+_REGISTERED = (
+    "llama3",
+    "llama3_ft",
+    "llama4",
+    "deepseek_v3",
+    "qwen3",
+    "gpt_oss",
+    "flux",
+    "vlm",
+    "transformers_modeling_backend",
+    "simple_fsdp.llama3",
+    "simple_fsdp.deepseek_v3",
+    "compiler_toolkit.llama3",
+    "compiler_toolkit.deepseek_v3",
+    "autoparallel.llama3",
+    "autoparallel.deepseek_v3",
+    "autoparallel.local_map_deepseek_v3",
+)
 
 _SHARD_SOURCE = {
     "0.1.0": "distributed/parallel_dims.py:44",
@@ -62,6 +81,7 @@ def settle(native: Native, catalogue: Catalogue) -> None:
     _precision(state)
     settle_stages(state)
     refusals.check(state)
+    idle.soften(state)
 
 
 def _moved_options(state: State) -> None:
@@ -120,6 +140,9 @@ def _unknown_model(state: State, name: str, flavor: str, known: tuple[str, ...])
     if known:
         message = f"{name} has no flavor {flavor!r}"
         state.say("R102", message, "model.flavor", f"one of {', '.join(known)}")
+    elif state.native.version == "0.2.2" and name not in _REGISTERED:
+        message = f"torchtitan has no model {name!r} (protocols/train_spec.py:87)"
+        state.say("R102", message, "model.name", f"one of {', '.join(_REGISTERED)}")
     else:
         level = Level.WARNING
         state.say("R102", f"the architecture of {name!r} is not known here", "model.name", level=level)

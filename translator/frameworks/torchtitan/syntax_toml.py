@@ -247,7 +247,7 @@ class _Reader:
             return False
         if not checked.exact:
             # For Python, true is 1.
-            same = isinstance(value, (bool, int)) and isinstance(checked.value, (bool, int))
+            same = isinstance(value, (bool, int)) and isinstance(checked.value, (bool, int, float))
             message = f"{name} is {shown(value)}, where {wanted} is expected; read as {shown(checked.value)}"
             self.say("R095", Level.WARNING if same else Level.ERROR, message, parts)
         self.native.given[name] = Given(name, checked.value, written or name, self.place(parts))

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from translator.catalogue import Entry
 
 UNUSABLE = object()
+# Choices that the code compares in lower case (components/checkpoint.py:233 of 0.2.2).
+_CASELESS = frozenset({"checkpoint.async_mode"})
 
 
 class Typed(NamedTuple):
@@ -35,9 +37,7 @@ def _bool(value: object) -> object:
 
 
 def _int(value: object) -> object:
-    if isinstance(value, bool):
-        return UNUSABLE
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
         return int(value)
     if isinstance(value, str):
         try:
@@ -48,7 +48,7 @@ def _int(value: object) -> object:
 
 
 def _float(value: object) -> object:
-    if isinstance(value, str):
+    if isinstance(value, (bool, str)):
         try:
             return float(value)
         except ValueError:
@@ -106,6 +106,8 @@ def typed(entry: Entry, value: object) -> Typed:
     found, exact = _list(entry, value, {"*": 1, "+": 1, "**": 2}.get(str(entry.arity), 0))
     if found is UNUSABLE:
         return Typed(UNUSABLE, exact=False)
+    if entry.address in _CASELESS and isinstance(found, str):
+        found = found.lower()
     single = [found] if not isinstance(found, list) else found
     known = entry.choices is None or all(item in entry.choices for item in single)
     return Typed(found, exact, known)
