@@ -38,7 +38,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("subject", nargs="?", help="code, field or option")
     parser.add_argument("--all", action="store_true", help="print all codes")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "json", "markdown"), default="text")
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -47,18 +47,7 @@ def run(parsed: argparse.Namespace) -> int:
 
     codes = all_codes()
     if parsed.all:
-        if parsed.format == "json":
-            print_json(
-                {
-                    "schema_version": 1,
-                    "codes": [
-                        {"code": code, "title": title, "documentation": doc} for code, (title, doc) in codes.items()
-                    ],
-                }
-            )
-        else:
-            for code, (title, doc) in codes.items():
-                print(f"{code}: {title}\n{_indent(doc)}\n")
+        _all(parsed.format, codes)
         return 0
     if parsed.subject is None:
         raise UsageError("nothing to explain", fix="name a code, a field or an option, or use --all")
@@ -67,9 +56,36 @@ def run(parsed: argparse.Namespace) -> int:
         raise UsageError(f"nothing is known of {parsed.subject!r}", fix=_near(parsed.subject, codes))
     if parsed.format == "json":
         print_json({"schema_version": 1, **found})
+    elif parsed.format == "markdown":
+        sys.stdout.write(_markdown(found))
     else:
         sys.stdout.write(_text(found))
     return 0
+
+
+def _all(how: str, codes: dict[str, tuple[str, str]]) -> None:
+    """All codes; what differs by default takes time, and is left out of the short form."""
+    from translator.checking import pages
+
+    if how == "json":
+        print_json({"schema_version": 1, "codes": list(pages.entries())})
+    elif how == "markdown":
+        sys.stdout.write(pages.page())
+    else:
+        for code, (title, doc) in codes.items():
+            print(f"{code}: {title}\n{_indent(doc)}\n")
+
+
+def _markdown(found: dict[str, object]) -> str:
+    lines = [f"### {found.pop('subject')}", ""]
+    for name, value in found.items():
+        items = value.items() if isinstance(value, dict) else ()
+        lines += [
+            f"**{name.replace('_', ' ')}:** {'' if items else value}",
+            *(f"- {key} {text}" for key, text in items),
+            "",
+        ]
+    return "\n".join(lines)
 
 
 def _indent(text: str) -> str:
@@ -79,14 +95,22 @@ def _indent(text: str) -> str:
 def _text(found: dict[str, object]) -> str:
     lines = [str(found.pop("subject"))]
     for name, value in found.items():
-        shown = "\n".join(one_line(line) for line in str(value).splitlines())
-        lines.append(f"{name}:\n{_indent(shown)}" if "\n" in shown or len(shown) > 80 else f"{name}: {shown}")
+        text = "\n".join(f"{key} {said}" for key, said in value.items()) if isinstance(value, dict) else str(value)
+        shown = "\n".join(one_line(line) for line in text.splitlines())
+        label = name.replace("_", " ")
+        lines.append(f"{label}:\n{_indent(shown)}" if "\n" in shown or len(shown) > 80 else f"{label}: {shown}")
     return "\n".join(lines) + "\n"
 
 
 def _code(subject: str, codes: dict[str, tuple[str, str]]) -> dict[str, object] | None:
     entry = codes.get(subject.upper())
-    return None if entry is None else {"subject": f"{subject.upper()}: {entry[0]}", "documentation": entry[1]}
+    if entry is None:
+        return None
+    from translator.checking.pages import by_default
+
+    said = by_default(subject.upper()) if subject[0] in "dD" else {}
+    found: dict[str, object] = {"subject": f"{subject.upper()}: {entry[0]}", "documentation": entry[1]}
+    return {**found, "by_default": said} if said else found
 
 
 def _field(subject: str) -> dict[str, object] | None:
