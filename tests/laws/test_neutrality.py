@@ -156,3 +156,31 @@ def test_a_name_in_code_is_found(text: str) -> None:
 )
 def test_an_example_in_words_is_none(text: str) -> None:
     assert not list(namings("x.py", text))
+
+
+# (folder, framework whose modules it imports) -> why.
+BORROWED = {("deepspeed/megatron_fork", "megatron"): "a fork's scripts hold Megatron-LM's arguments, read by its rows"}
+
+
+def test_a_framework_does_without_the_others() -> None:
+    found: set[tuple[str, str]] = set()
+    for name, folder in zip(OWN_NAMES, OWN, strict=True):
+        for path in folder.rglob("*.py"):
+            home = path.relative_to(PACKAGE / "frameworks").parent.as_posix()
+            found |= {(home, other) for other in imported(path) if other != name}
+    assert found == set(BORROWED)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The built-in frameworks whose modules a module imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for module in names:
+            parts = module.split(".")
+            if parts[:2] == ["translator", "frameworks"] and parts[2:3] and parts[2] in OWN_NAMES:
+                yield parts[2]
