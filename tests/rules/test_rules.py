@@ -1,7 +1,8 @@
 """Every code has cases: configurations that it speaks about, and configurations that it does not.
 
 ``cases/CODE.yaml`` holds a list of cases. Each has a ``name``, a ``source`` (text), ``finds`` (whether the code is
-found), and where needed ``from`` (``framework@version``), ``to`` (for codes about a conversion), ``file`` (its name),
+found), and where needed ``from`` (``framework@version``), ``to`` (for codes about a conversion) or ``against`` (another
+configuration: ``from``, and ``source`` where it is not the same text), ``file`` (its name),
 ``files`` (siblings by name), ``world_size``, ``set`` (environment), ``args``, ``model``, ``line`` (where it is found),
 ``gpu`` (a card), ``level``, ``says`` (words of the message) and ``fix`` (words of the way out).
 """
@@ -17,6 +18,7 @@ import yaml
 
 from translator import api
 from translator.codes import all_codes
+from translator.differences import between
 from translator.errors import TtxError
 from translator.findings import Finding
 from translator.reading import ReadOptions
@@ -57,6 +59,10 @@ def findings_of(case: dict[str, Any]) -> list[Finding]:
     if "to" in case:
         done = api.convert(reading, case["to"], nearest=case.get("nearest", False))
         found += [finding for finding in (*done.findings, *api.differences(done)) if finding not in found]
+    if "against" in case:
+        other = case["against"]
+        text = Source(other.get("file", "other"), other.get("source", case["source"]), siblings=case.get("files", {}))
+        found += between(reading, api.read(text, framework=other["from"], options=options))
     return found
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MODULES = (
     "translator.differences.batch",
     "translator.differences.optimizer",
+    "translator.differences.schedule",
+    "translator.differences.precision",
     "translator.differences.layout",
     "translator.differences.model",
     "translator.differences.operation",

@@ -36,7 +36,8 @@ class Deepspeed:
         codes=("translator.frameworks.deepspeed.codes", "translator.frameworks.deepspeed.megatron_fork.codes"),
         checks=("translator.frameworks.deepspeed.checks",),
         stances=tuple(
-            f"translator.frameworks.deepspeed.stances.{topic}" for topic in ("training", "layout", "operation")
+            f"translator.frameworks.deepspeed.stances.{topic}"
+            for topic in ("training", "optimizer", "schedule", "precision", "layout", "model", "operation")
         ),
     )
     takes_model = True

@@ -34,7 +34,8 @@ class Megatron:
         checks=("translator.frameworks.megatron.checks",),
         memory="translator.frameworks.megatron.memory",
         stances=tuple(
-            f"translator.frameworks.megatron.stances.{topic}" for topic in ("training", "layout", "operation")
+            f"translator.frameworks.megatron.stances.{topic}"
+            for topic in ("training", "optimizer", "schedule", "precision", "layout", "model", "operation")
         ),
     )
 

@@ -64,7 +64,8 @@ class Torchtitan:
         checks=("translator.frameworks.torchtitan.checks",),
         memory="translator.frameworks.torchtitan.memory",
         stances=tuple(
-            f"translator.frameworks.torchtitan.stances.{topic}" for topic in ("training", "layout", "operation")
+            f"translator.frameworks.torchtitan.stances.{topic}"
+            for topic in ("training", "optimizer", "schedule", "precision", "layout", "model", "operation")
         ),
     )
     output_suffixes = MappingProxyType({".py": next(version for version, made in DIALECTS.items() if made is _python)})
