@@ -63,6 +63,7 @@ def override(reading: Reading, overrides: Mapping[str, Any]) -> Reading:
             raise unknown_field(leaf)
         reading.flat[leaf] = value
         reading.origins[leaf] = LeafOrigin(Origin.EXPLICIT, f"{leaf}={value}")
+    reading.by_hand = frozenset(overrides)
     return reading
 
 

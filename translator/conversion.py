@@ -208,7 +208,9 @@ class _Judge:
         lines += [self._unknown_line(given) for given in reading.native.unknown]
         lines += self._default_lines()
         told = {leaf for line in lines for leaf in line.fields}
-        return lines + [self._leaf_line(leaf) for leaf in self.sink.needs if leaf not in told]
+        # What is set by hand stands in no option of the source.
+        left = [*(leaf for leaf in reading.flat if leaf in reading.by_hand), *self.sink.needs]
+        return lines + [self._leaf_line(leaf) for leaf in dict.fromkeys(left) if leaf not in told]
 
     def unadmitted(self) -> list[Finding]:
         """Differences that nothing admits: faults of ttx."""

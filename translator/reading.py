@@ -58,7 +58,7 @@ class LeafOrigin:
 class Reading:
     """A source as the spec; ``native`` and ``table`` are None when the source is a spec itself.
 
-    ``ignored`` is what comments in the source silence.
+    ``ignored`` is what comments in the source silence; ``by_hand`` are the leaves that the user set beside it.
     """
 
     framework: str
@@ -70,6 +70,7 @@ class Reading:
     findings: list[Finding] = field(default_factory=list)
     extras: dict[str, dict[str, Any]] = field(default_factory=dict)
     ignored: Ignores = field(default_factory=Ignores)
+    by_hand: frozenset[str] = frozenset()
 
     @cached_property
     def spec(self) -> Spec:

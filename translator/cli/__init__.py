@@ -23,12 +23,13 @@ COMMANDS = {
     "fields": ("fields", "list the fields of the spec and the options behind them"),
     "catalogue": ("catalogue", "list, compare and extract the options of the frameworks"),
     "explain": ("explain", "explain a code, a field or an option"),
+    "diff": ("diff", "compare two configurations by what they mean"),
     "memory": ("memory", "estimate the memory of every rank, against a card"),
 }
 # Options whose value is passed on to a script, and may look like an option itself.
 _VERBATIM = ("--arg", "--args", "--set")
 # What argparse gives as a list; another value is an empty list where -- stood for it.
-_LISTS = ("overrides", "sources", "paths", "set", "arg", "targets", "select", "ignore")
+_LISTS = ("overrides", "sources", "paths", "set", "arg", "targets", "select", "ignore", "frameworks")
 
 
 class _Parser(argparse.ArgumentParser):
