@@ -133,7 +133,7 @@ def evaluation(subject: Subject) -> Stance | None:
     if not trained(subject):
         return None
     option = "hf.eval_strategy"
-    source = "transformers/trainer_callback.py:580 (5.24.0)"
+    source = f"{_TRAINER}:2805 (5.24.0)"
     if not subject.leaf("logging.evaluate"):
         return Stance("none", "evaluates nothing", source, option)
     return Stance(

@@ -61,7 +61,7 @@ def bucket_unit(subject: Subject) -> Stance | None:
     """Elements; everything at once where reduction does not overlap; units of its FSDP by layer."""
     if subject.leaf("parallel.data.sharding") == "full":
         says = "reduces the gradients of one transformer layer at a time"
-        return Stance("layers", says, f"{_FSDP}:540 (core 0.18.0)", "use_megatron_fsdp")
+        return Stance("layers", says, f"{_FSDP}:544 (core 0.18.0)", "use_megatron_fsdp")
     if not subject.value("overlap_grad_reduce"):
         says = "reduces everything in one bucket, since reduction does not overlap (--ddp-bucket-size is ignored)"
         ways = {"elements": "add --overlap-grad-reduce and --ddp-bucket-size"}

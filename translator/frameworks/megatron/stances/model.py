@@ -155,7 +155,7 @@ def routing_weights(subject: Subject) -> Stance | None:
     }
     kind = f"{score} {normalised} {factor:g}"
     option = "moe_router_score_function"
-    return Stance(kind, says, f"{_MOE}:791 (core 0.18.0)", option, ways if score == "softmax" else {})
+    return Stance(kind, says, f"{_MOE}:793 (core 0.18.0)", option, ways if score == "softmax" else {})
 
 
 @stance("D358")

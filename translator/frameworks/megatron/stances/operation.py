@@ -86,14 +86,17 @@ def checkpoint_layout(subject: Subject) -> Stance:
     if fixed in ("torch", "zarr"):
         says = f"loads its {fixed} checkpoints into the same tensor and pipeline degrees alone"
         ways = {"any layout": "set --ckpt-format torch_dist"}
-        return Stance("any data degree", says, f"{_ARGUMENTS}:1567 (core 0.18.0)", option, ways)
+        return Stance("any data degree", says, f"{_CHECKPOINTS}:532 (core 0.18.0)", option, ways)
     partly = subject.version >= (0, 15) and not subject.value("dist_ckpt_optim_fully_reshardable")
     if fixed == "torch_dist" and subject.leaf("parallel.data.sharding") == "optimizer" and partly:
         says = "loads optimizer states into any data-parallel degree, at the same tensor and pipeline degrees"
         ways = {"any layout": "add --dist-ckpt-optim-fully-reshardable"}
         source = f"{_CHECKPOINTS}:450 (core 0.18.0)"
         return Stance("any data degree", says, source, "dist_ckpt_optim_fully_reshardable", ways)
-    return Stance("any layout", "loads checkpoints into any layout", f"{_CHECKPOINTS}:447 (core 0.18.0)", option)
+    source = f"{_CHECKPOINTS}:447 (core 0.18.0)"
+    if subject.version < (0, 15):
+        source = f"{_CHECKPOINTS}:409 (core 0.12.0)"
+    return Stance("any layout", "loads checkpoints into any layout", source, option)
 
 
 @stance("D372")

@@ -169,6 +169,9 @@ def expert_tensor(subject: Subject) -> Stance | None:
         ways = {f"cut into {n}": f"set {option} = {n}" for n in (2, 4, 8)} if _old(subject) else {}
         return Stance("whole", f"leaves each expert whole{how}", source, option, ways)
     says = f"cuts each expert into {degree}"
+    if subject.version < (0, 2):
+        says += ", since tensor parallelism splits them"
+        return Stance(f"cut into {degree}", says, "experiments/llama4/infra/parallelize.py:173 (torchtitan 0.1.0)")
     return Stance(f"cut into {degree}", says, "distributed/parallel_dims.py:59 (torchtitan 0.2.2)", option)
 
 
@@ -235,7 +238,7 @@ def rank_order(subject: Subject) -> Stance | None:
 def vocabulary_split(subject: Subject) -> Stance:
     """Split; the loss is gathered first where parallel loss is off."""
     option = "parallelism.disable_loss_parallel"
-    source = _at(subject, "models/llama3/infra/parallelize.py:184", "components/loss.py:29")
+    source = _at(subject, "models/llama3/infra/parallelize.py:184", "components/loss.py:69")
     if subject.leaf("parallel.loss_parallel") is False:
         says = "splits embedding and output head and gathers the logits for the loss"
         return Stance("logits gathered", says, source, option, {"split": f"set {option} = false"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from translator.differences.registry import Stance, stance
 from translator.subject import Subject
 
+_FIRST_MOE = "experiments/llama4/model/moe.py"
 _NARROW = ("qwen3", "gpt_oss")  # families whose embeddings start as narrow as their other weights since 0.3.0
 
 
@@ -12,8 +13,10 @@ def _old(subject: Subject) -> bool:
     return subject.version < (0, 3)
 
 
-def _at(subject: Subject, old: str, new: str) -> str:
-    """The upstream line of the older or the newer modules."""
+def _at(subject: Subject, old: str, new: str, first: str = "") -> str:
+    """The upstream line of the older or the newer modules, or of the first where they are others still."""
+    if first and subject.version < (0, 2):
+        return f"{first} (torchtitan 0.1.0)"
     return f"{old} (torchtitan 0.2.2)" if _old(subject) else f"{new} (torchtitan 0.3.0)"
 
 
@@ -136,7 +139,7 @@ def routing_weights(subject: Subject) -> Stance | None:
     how = "makes the weights of the chosen experts sum to 1" if normalised else "leaves the weights as they are"
     says = f"scores by {score} and {how}" + (f", times {factor:g}" if factor != 1 else "")
     kind = f"{score} {normalised} {factor:g}"
-    return Stance(kind, says, _at(subject, "models/moe/moe.py:342", "models/common/moe.py:333"))
+    return Stance(kind, says, _at(subject, "models/moe/moe.py:342", "models/common/moe.py:333", f"{_FIRST_MOE}:141"))
 
 
 @stance("D358")
@@ -145,7 +148,9 @@ def full_experts(subject: Subject) -> Stance | None:
     if not subject.leaf("model.moe.experts"):
         return None
     says = "computes every token of every expert"
-    return Stance("no limit", says, _at(subject, "models/moe/moe.py:123", "models/common/moe.py:208"))
+    return Stance(
+        "no limit", says, _at(subject, "models/moe/moe.py:123", "models/common/moe.py:208", f"{_FIRST_MOE}:149")
+    )
 
 
 @stance("D359")
@@ -154,7 +159,7 @@ def balancing(subject: Subject) -> Stance | None:
     if not subject.leaf("model.moe.experts"):
         return None
     rate = subject.leaf("model.moe.router_bias_rate")
-    source = _at(subject, "components/optimizer.py:429", "components/optimizer/optimizer.py:512")
+    source = _at(subject, "components/optimizer.py:429", "components/optimizer/optimizer.py:512", f"{_FIRST_MOE}:123")
     if subject.leaf("model.moe.router_bias") and rate:
         return Stance(f"bias {rate:g}", f"keeps experts even by bias {rate:g} alone", source)
     return Stance("none", "has nothing to keep experts even", source)
@@ -162,9 +167,12 @@ def balancing(subject: Subject) -> Stance | None:
 
 @stance("D360")
 def bias_step(subject: Subject) -> Stance | None:
-    """The mean of the steps is subtracted."""
+    """The mean of the steps is subtracted; at 0.1.0 the bias moved with every backward pass."""
     if not (subject.leaf("model.moe.router_bias") and subject.leaf("model.moe.router_bias_rate")):
         return None
+    if subject.version < (0, 2):
+        says = "moves each expert's bias by the rate after every backward pass"
+        return Stance("every pass", says, f"{_FIRST_MOE}:233 (torchtitan 0.1.0)")
     says = "moves each expert's bias by the rate and keeps their mean where it is"
     return Stance("centred", says, _at(subject, "components/optimizer.py:432", "components/optimizer/optimizer.py:515"))
 
@@ -185,7 +193,7 @@ def router_precision(subject: Subject) -> Stance | None:
     if dtype is None:
         return None
     what = subject.leaf("precision.compute") or "the model's format" if dtype == "compute" else dtype
-    source = _at(subject, "models/moe/moe.py:312", "models/common/moe.py:297")
+    source = _at(subject, "models/moe/moe.py:312", "models/common/moe.py:297", f"{_FIRST_MOE}:138")
     return Stance(str(what), f"computes the router's logits in {what}", source)
 
 
@@ -201,5 +209,5 @@ def extra_prediction(subject: Subject) -> Stance:
 @stance("D364")
 def projection_layout(subject: Subject) -> Stance:
     """Three matrices in checkpoints; fused ones are taken apart when they are saved."""
-    source = _at(subject, "models/llama3/state_dict_adapter.py:30", "models/common/attention.py:873")
+    source = _at(subject, "models/llama3/model/state_dict_adapter.py:30", "models/common/attention.py:873")
     return Stance("three", "saves query, key and value as three matrices", source)

@@ -54,9 +54,7 @@ def document_mask(subject: Subject) -> Stance | None:
     if mask == "document":
         source = _at(subject, "models/attention.py:39", "models/attention.py:217", "models/common/decoder.py:303")
         return Stance("own document", "lets tokens see those of their own document", source, "model.flavor")
-    source = _at(
-        subject, "models/llama3/model/model.py:158", "models/llama3/model/args.py:46", "models/common/decoder.py:303"
-    )
+    source = _at(subject, "models/attention.py:214", "models/llama3/model/args.py:46", "models/common/decoder.py:303")
     says = "lets tokens see all that precede, whatever the document"
     ways = {"own document": "take a flavor with flex attention (llama3: 8B_flex)"} if _old(subject) else {}
     return Stance("all", says, source, "model.flavor", ways)
@@ -65,7 +63,7 @@ def document_mask(subject: Subject) -> Stance | None:
 @stance("D368")
 def end_of_document_loss(subject: Subject) -> Stance:
     """Every token counts."""
-    source = _at(subject, "components/loss.py:18", "components/loss.py:20", "components/loss.py:29")
+    source = _at(subject, "components/loss.py:18", "components/loss.py:20", "components/loss.py:60")
     return Stance("counts", "counts every prediction", source)
 
 
@@ -195,5 +193,5 @@ def collective_timeout(subject: Subject) -> Stance | None:
 def device_connections(subject: Subject) -> Stance:
     """It sets and needs nothing."""
     says = "sets no CUDA_DEVICE_MAX_CONNECTIONS and needs none"
-    source = _at(subject, "distributed/utils.py:271", "distributed/utils.py:338", "distributed/utils.py:559")
+    source = _at(subject, "distributed/utils.py:258", "distributed/utils.py:338", "distributed/utils.py:559")
     return Stance("several", says, source, "@environment")
