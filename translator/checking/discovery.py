@@ -45,14 +45,22 @@ class Unreadable:
     reason: str
 
 
-def candidates(paths: Sequence[str], excluded: Excluded) -> Iterator[Candidate | Unreadable]:
+def candidates(
+    paths: Sequence[str], excluded: Excluded, *, skip_unknown: bool = False
+) -> Iterator[Candidate | Unreadable]:
     """The files behind ``paths``, each once, in a steady order; folders are searched. `Unreadable` for other folders.
 
-    ``excluded`` is asked about what folders hold, not about what is named.
+    ``excluded`` is asked about what folders hold, not about what is named; with ``skip_unknown`` what is named is taken
+    like what a folder holds.
     """
     seen: set[str] = set()
     for path in paths:
-        found = _walk(path, excluded) if path != "-" and os.path.isdir(path) else iter((Candidate(path, True),))
+        if path != "-" and os.path.isdir(path):
+            found = _walk(path, excluded)
+        elif skip_unknown and excluded(path):
+            continue
+        else:
+            found = iter((Candidate(path, not skip_unknown),))
         for item in found:
             key = item.name if item.name == "-" else os.path.abspath(item.name)
             if key not in seen:

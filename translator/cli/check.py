@@ -53,6 +53,11 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     reading = parser.add_argument_group("reading the sources")
     reading.add_argument(
+        "--skip-unknown",
+        action="store_true",
+        help="pass over named files that are no configuration, or excluded, like those that a folder holds",
+    )
+    reading.add_argument(
         "--from",
         dest="framework",
         metavar="FW[@V]",
@@ -102,7 +107,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Check; returns the exit code."""
     chooser = _chooser(parsed)
     paths = parsed.paths or [os.curdir]
-    reports = list(_reports(paths, chooser, strict=parsed.strict))
+    reports = list(_reports(paths, chooser, strict=parsed.strict, skip_unknown=parsed.skip_unknown))
     if parsed.fix or parsed.diff:
         return _mend(reports, chooser, parsed)
     findings = _sorted(reports)
@@ -158,11 +163,11 @@ def _chooser(parsed: argparse.Namespace) -> Chooser:
     )
 
 
-def _reports(paths: Sequence[str], chooser: Chooser, *, strict: bool) -> Iterator[Report]:
+def _reports(paths: Sequence[str], chooser: Chooser, *, strict: bool, skip_unknown: bool) -> Iterator[Report]:
     from translator.checking.discovery import Candidate, candidates, unreadable
     from translator.checking.running import Report, examine
 
-    for item in candidates(paths, chooser.excluded):
+    for item in candidates(paths, chooser.excluded, skip_unknown=skip_unknown):
         if isinstance(item, Candidate):
             yield examine(item, chooser.of(item.name), strict=strict)
         else:
