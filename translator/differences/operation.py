@@ -14,6 +14,37 @@ def _synthetic(pair: Pair) -> bool:
     return bool(pair.left.leaf("data.mock") or pair.right.leaf("data.mock"))
 
 
+@difference("D348", "launch.environment", Level.NOTE)
+def overridden_environment(pair: Pair) -> str | None:
+    """Which variables of the environment the program sets itself.
+
+    One framework writes the variables of NCCL's watchdog and flight recorder from its own options, whatever the launch
+    says; the others leave them as they are.
+
+    Why: what a script exports to debug hangs, or to survive them, is silently another value.
+    Example: TORCH_NCCL_ASYNC_ERROR_HANDLING=1 in a launch becomes 3.
+    Fix: set the framework's own options instead.
+    """
+    names = [name for name in (pair.left.environment or {}) if name.startswith(("TORCH_NCCL_", "TORCH_FR_"))]
+    return f"the launch states {', '.join(sorted(names))}" if names else None
+
+
+@difference("D349", "data.deterministic", Level.NOTE)
+def deterministic_mode(pair: Pair) -> str | None:
+    """What deterministic training takes.
+
+    All ask torch for deterministic kernels; beyond that one demands variables of the environment, another sets them
+    itself, a third launches kernels one by one as well.
+
+    Why: without the variables the run stops at its start, or repeats itself but for the order of reductions; speed
+    falls by different shares.
+    Example: NCCL_ALGO has to be named on one side and is not looked at on the other.
+    Fix: export NCCL_ALGO and CUBLAS_WORKSPACE_CONFIG wherever a run has to repeat.
+    """
+    _ = pair
+    return "" if pair.left.leaf("data.deterministic") else None
+
+
 @difference("D365", "data.seed", Level.NOTE)
 def seed(pair: Pair) -> str | None:
     """What the seed seeds.

@@ -9,6 +9,26 @@ from translator.subject import Subject
 _TRAINER = "transformers/trainer.py"
 
 
+@stance("D348")
+@of_transformers
+def overridden_environment(subject: Subject) -> Stance:
+    """None."""
+    _ = subject
+    return Stance("leaves", "leaves the environment as the launch says", "deepspeed/comm/comm.py:884 (0.19.2)")
+
+
+@stance("D349")
+def deterministic_mode(subject: Subject) -> Stance | None:
+    """Deterministic kernels, launched one by one."""
+    if not trained(subject):
+        return None
+    source, option = "transformers/trainer_utils.py:154 (5.24.0)", "hf.full_determinism"
+    if not subject.leaf("data.deterministic"):
+        return Stance("off", "takes the fastest kernels", source, option)
+    says = "sets CUBLAS_WORKSPACE_CONFIG and FLASH_ATTENTION_DETERMINISTIC itself and launches kernels one by one"
+    return Stance("one by one", says, source, option)
+
+
 @stance("D365")
 def seed(subject: Subject) -> Stance | None:
     """42 unless told otherwise, on every rank alike."""

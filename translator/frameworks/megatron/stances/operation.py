@@ -11,6 +11,25 @@ _CHECKPOINTS = "megatron/training/checkpointing.py"
 _ARGUMENTS = "megatron/training/arguments.py"
 
 
+@stance("D348")
+def overridden_environment(subject: Subject) -> Stance:
+    """None, unless a folder for flight records is given."""
+    source = "megatron/training/initialize.py:280 (core 0.18.0)"
+    if subject.value("flight_recorder_dump_path"):
+        says = "sets the flight recorder's variables that the launch leaves open"
+        return Stance("leaves", says, source, "flight_recorder_dump_path")
+    return Stance("leaves", "leaves the environment as the launch says", source)
+
+
+@stance("D349")
+def deterministic_mode(subject: Subject) -> Stance:
+    """Deterministic kernels, and a variable that has to be there."""
+    if not subject.leaf("data.deterministic"):
+        return Stance("off", "takes the fastest kernels", f"{_ARGUMENTS}:1529 (core 0.18.0)", "deterministic_mode")
+    says = "demands NCCL_ALGO, and neither fused cross entropy nor --use-flash-attn"
+    return Stance("demands", says, f"{_ARGUMENTS}:1534 (core 0.18.0)", "deterministic_mode")
+
+
 @stance("D365")
 def seed(subject: Subject) -> Stance | None:
     """1234 unless told otherwise, with offsets per pipeline stage and tensor rank."""

@@ -23,6 +23,25 @@ def _checkpoints(subject: Subject) -> bool:
     return bool(subject.value("checkpoint.enable", subject.value("checkpoint.enable_checkpoint")))
 
 
+@stance("D348")
+def overridden_environment(subject: Subject) -> Stance:
+    """Those of the watchdog and the flight recorder, from the section comm."""
+    says = "sets TORCH_NCCL_ASYNC_ERROR_HANDLING to 3, and the flight recorder's variables from the section comm"
+    source = _at(subject, "distributed/utils.py:258", "distributed/utils.py:346", "distributed/utils.py:532")
+    ways = {"leaves": "set comm.trace_buf_size and comm.save_traces_folder to what the launch means"}
+    return Stance("overrides", says, source, "comm.trace_buf_size", ways)
+
+
+@stance("D349")
+def deterministic_mode(subject: Subject) -> Stance:
+    """Deterministic kernels, and a variable that it sets."""
+    option = "training.deterministic" if subject.version < (0, 2) else "debug.deterministic"
+    source = _at(subject, "distributed/utils.py:92", "distributed/utils.py:114", "distributed/utils.py:198")
+    if not subject.leaf("data.deterministic"):
+        return Stance("off", "takes the fastest kernels", source, option)
+    return Stance("sets", "sets CUBLAS_WORKSPACE_CONFIG itself and leaves NCCL as it is", source, option)
+
+
 @stance("D365")
 def seed(subject: Subject) -> Stance:
     """Drawn unless given; one stream over all ranks of a pipeline stage; data are not shuffled by it."""
