@@ -60,7 +60,7 @@ def test_a_picture(ttx: Ttx, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((str(EXAMPLES / "llama3-8b-megatron" / "train.sh"),), "model.vocab is not known"),
+        ((SCRIPT, "model.vocab=0"), "model.vocab"),
         ((SCRIPT, VOCAB, "--gpu", "h1000"), "no GPU called 'h1000'"),
         ((SCRIPT, VOCAB, "-o", "x.png"), ".svg"),
     ],

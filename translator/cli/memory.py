@@ -133,6 +133,8 @@ def _tell(found: MemoryReport, tokens_per_second: float | None) -> None:
     for first, last, line in _groups(found.stages):
         table.add_row(*_row(first, last, line, found.gpu.memory_bytes))
     console.print(table)
+    for words in found.estimate.assumed:
+        console.print(f"Assumed: {words}.", markup=False)
     verdict = "fits" if found.surely else "fits, but not by much" if found.fits else "does not fit"
     console.print(
         f"\nIt {verdict}: the fullest stage is {worst.stage}, with {worst.card / GIB:.1f} of {card_gib:.1f} GiB "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The account of a job with its sum; arrays of shape (layouts, stages)."""
+    """The account of a job with its sum; arrays of shape (layouts, stages). ``assumed`` says what was not known."""
 
     job: Job
     stages: Stages
     account: Account
     totals: Totals
+    assumed: tuple[str, ...] = ()
 
 
 def estimate(job: Job) -> Estimate:
@@ -37,12 +38,23 @@ def estimate(job: Job) -> Estimate:
 
 
 def estimate_reading(reading: Reading) -> Estimate:
-    """Estimate a configuration. Raises SourceError naming the field that is missing."""
+    """Estimate a configuration. Raises SourceError naming the field that is missing, or whose value is impossible."""
+    reading.check()
     values: dict[str, Any] = reading.native.values if reading.native is not None else {}
+    flat, why = _completed(reading, values)
     try:
-        job = job_of(reading.framework, reading.version, reading.flat, values)
+        job = job_of(reading.framework, reading.version, flat, values)
     except UnknownSizeError as error:
         ranks = error.field == "parallel.data.degree"
         what, way = ("the number of ranks", "--world-size N") if ranks else (error.field, f"{error.field}=VALUE")
         raise SourceError(f"memory cannot be estimated: {what} is not known", fix=way) from None
-    return estimate(job)
+    return replace(estimate(job), assumed=why)
+
+
+def _completed(reading: Reading, values: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The fields, with what the framework's account lets one assume, and the words for it."""
+    module = knowledge_of(reading.framework).memory
+    assume = getattr(import_module(module), "assumed", None) if module else None
+    found: dict[str, tuple[Any, str]] = assume(reading.flat, values) if assume is not None else {}
+    flat = {**reading.flat, **{leaf: value for leaf, (value, _) in found.items()}}
+    return flat, tuple(words for _, words in found.values())

@@ -73,6 +73,7 @@ class MemoryReport:
             "gpu": self.gpu.name,
             "capacity_bytes": self.gpu.memory_bytes,
             "fits": self.fits,
+            "assumed": list(self.estimate.assumed),
             "stages": [_stage_dict(line) for line in self.stages],
             "changes": [
                 {"change": change.says, "fields": dict(change.fields), "peak_bytes": round(change.peak_bytes)}

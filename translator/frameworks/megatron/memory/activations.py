@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from translator.frameworks.megatron.memory.layer import Widths, dense_layer, moe_layer
+from translator.frameworks.megatron.memory.layer import Widths, dense_layer, moe_layer, score_matrix, unfused
 from translator.memory.in_flight import in_flight
 from translator.memory.saved import Saved, total, without
 from translator.memory.sizes import Job
@@ -24,6 +24,24 @@ DROPPED = {
     "mlp": ("mlp", "mlp activation"),
     "moe": ("moe", "moe activation", "shared_experts", "shared_experts activation"),
     "shared_experts": ("shared_experts", "shared_experts activation"),
+}
+
+# Module named by --offload-modules -> names of the tensors of `layer` that enter it.
+OFFLOADED = {
+    "attn_norm": ("input of the layer",),
+    "qkv_linear": ("normed input",),
+    "core_attn": (
+        "queries, keys and values in one",
+        "rotated queries and keys",
+        "queries and keys",
+        "values",
+        "attention probabilities",
+        "dropped probabilities and their mask",
+    ),
+    "attn_proj": ("attention output",),
+    "mlp_norm": ("input of the feed-forward", "input of the experts"),
+    "expert_fc1": ("dispatched tokens",),
+    "moe_act": ("before the experts' activation",),
 }
 
 
@@ -47,13 +65,30 @@ def _of_layers(job: Job, name: str, layers: Any, tensors: list[Saved], held: Any
         return _full(job, name, layers, tensors, held)
     modules = job.flat.get("recompute.modules") or ["core_attn"] if mode == "selective" else []
     dropped = [part for module in modules for part in DROPPED.get(module, ())]
-    kept = list(without(tensors, dropped))
+    kept = _on_the_card(job, list(without(tensors, dropped)), layers)
     groups = (("attention", ("attention", "core_attn", "mla_up_proj")), ("dropout masks", ("dropout",)))
     terms = [_term(f"{group} of {name} layers", layers, held, kept, parts.__contains__) for group, parts in groups]
     rest = {part for _, parts in groups for part in parts} | {"input"}
     terms.append(_term(f"feed-forward of {name} layers", layers, held, kept, lambda module: module not in rest))
     terms.append(_term(f"inputs of {name} layers", layers, held, kept, lambda module: module == "input"))
     return [term for term in terms if np.any(term.amount)]
+
+
+def _on_the_card(job: Job, tensors: list[Saved], layers: Any) -> list[Saved]:
+    """Tensors without those that rest in host memory meanwhile; those of one layer are on their way.
+
+    Source: ``megatron/core/pipeline_parallel/fine_grained_activation_offload.py`` (core 0.18.0): the tensors that the
+    named modules keep.
+    """
+    modules = job.values.get("offload_modules")
+    if not job.values.get("fine_grained_activation_offloading") or not isinstance(modules, list):
+        return tensors
+    names = {name for module in modules for name in OFFLOADED.get(str(module).strip("[]"), ())}
+    share = 1 / np.maximum(layers, 1)
+    return [
+        Saved(tensor.name, tensor.module, tensor.amount * share, tensor.doubt) if tensor.name in names else tensor
+        for tensor in tensors
+    ]
 
 
 def _term(name: str, layers: Any, held: Any, kept: list[Saved], take: Callable[[str], bool]) -> Term:
@@ -105,6 +140,10 @@ def backward(job: Job, stages: Stages) -> list[Term]:
         Term("gradients of inner tensors", Kind.TRANSIENT, stages.present * (inner * w.compute + stream)),
         Term("sequence gathered for weight gradients", Kind.TRANSIENT, stages.present * gathered),
     ]
+    if unfused(w):
+        # Gradients of the probabilities and of the scores, one after the softmax and one before it.
+        matrices = 2 * score_matrix(w) * w.compute
+        terms.append(Term("gradients of the attention matrix", Kind.TRANSIENT, stages.present * matrices))
     if job.values.get("gradient_accumulation_fusion") is False:
         weight = model.hidden * model.ffn * branches / layout.tensor * w.compute
         terms.append(Term("weight gradient before it is added", Kind.TRANSIENT, stages.present * weight))

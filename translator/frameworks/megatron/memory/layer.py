@@ -106,13 +106,23 @@ def _core(w: Widths) -> Iterator[Saved]:
     """Attention proper: fused kernels keep the log of each row's sum, others the whole matrix of probabilities."""
     model = w.model
     heads = model.heads / w.tensor
-    if w.engine and w.job.values.get("attention_backend") not in ("unfused", "AttnBackend.unfused"):
+    if not unfused(w):
         yield Saved("log of the softmax's sums", "core_attn", w.tokens * heads * SINGLE)
         return
-    matrix = w.tokens * w.job.layout.seq_len * heads
+    matrix = score_matrix(w)
     yield Saved("attention probabilities", "core_attn", matrix * w.compute)
     if model.attention_dropout:
         yield Saved("dropped probabilities and their mask", "core_attn", matrix * (w.compute + 1))
+
+
+def unfused(w: Widths) -> bool:
+    """Whether the matrix of attention probabilities is built in memory."""
+    return not w.engine or w.job.values.get("attention_backend") in ("unfused", "AttnBackend.unfused")
+
+
+def score_matrix(w: Widths) -> Any:
+    """Elements of the matrix of attention probabilities of one micro batch."""
+    return w.tokens * w.job.layout.seq_len * w.model.heads / w.tensor
 
 
 def feed_forward(w: Widths, width: int, module: str, tokens: Any, *, norm: bool = True) -> Iterator[Saved]:

@@ -14,6 +14,11 @@ MIB = 2**20
 # projects at 0.45 to 0.6 GiB), and what NCCL takes for the buffers of one communicator over 8 ranks.
 CONTEXT_BYTES = 520 * MIB
 COMMUNICATOR_BYTES = 160 * MIB
+# cuBLAS and TransformerEngine take 32 MiB each on Hopper and later (``get_cublas_workspace_size_bytes``,
+# transformer_engine/pytorch/module/base.py of 2.x), and blocks of the allocator are rounded up; grouped products run on
+# four streams with a workspace each.
+WORKSPACE_BYTES = 92 * MIB
+STREAMS, STREAM_BYTES = 4, 32 * MIB
 
 
 def loss(job: Job, stages: Stages) -> list[Term]:
@@ -84,8 +89,11 @@ def buffers(job: Job, stages: Stages) -> list[Term]:
     gathered = np.where(job.layout.sequence_parallel, w.tokens * job.model.hidden * w.compute, 0)
     terms = [
         Term("gathered sequence", Kind.WORKSPACE, stages.last * gathered),
-        Term("workspaces of cuBLAS", Kind.WORKSPACE, stages.present * 64 * MIB, doubt=0.5),
+        Term("workspaces of cuBLAS and TransformerEngine", Kind.WORKSPACE, stages.present * WORKSPACE_BYTES, doubt=0.5),
     ]
+    if w.engine and job.model.moe is not None and job.values.get("moe_grouped_gemm"):
+        streams = stages.present * STREAMS * STREAM_BYTES
+        terms.append(Term("workspaces of the grouped products", Kind.WORKSPACE, streams, doubt=0.5))
     if job.values.get("create_attention_mask_in_dataloader"):
         mask = job.layout.micro_batch * job.layout.seq_len**2 / job.layout.context
         terms.append(Term("attention mask", Kind.WORKSPACE, stages.present * mask))
