@@ -29,7 +29,7 @@ from translator.frameworks.deepspeed.sections import (
     parameter_entry,
     sections,
 )
-from translator.frameworks.deepspeed.values import AUTO, describe, takes_auto, typed
+from translator.frameworks.deepspeed.values import AUTO, NUMBERS, absurd, describe, takes_auto, typed
 from translator.native import Given, Missing, Native
 
 if TYPE_CHECKING:
@@ -192,12 +192,13 @@ class JsonReader:
         found = typed(entry, value)
         if found.problem:
             strict = self.sections.kind(path.rpartition(".")[0]) == STRICT
-            code, level = ("R133", Level.ERROR) if strict else ("R134", Level.WARNING)
-            how = "" if strict else "; nothing checks it when the file is read"
+            refused = strict or bool(absurd(value))
+            code, level = ("R133" if strict else "R134", Level.ERROR if refused else Level.WARNING)
+            how = "" if refused else "; nothing checks it when the file is read"
             message = f"{path} cannot be {shown(value)}: {found.problem}{how}"
             self.say(code, level, message, (member, path), f"write {describe(entry)}")
-            if strict:
-                self.keep(path, member)
+            if refused:
+                self.refuse(entry, path, value, member)
                 return
         if entry.action == "deprecated":
             target = f"use {entry.const}" if entry.const else "it has no effect"
@@ -208,6 +209,11 @@ class JsonReader:
             message = f"{path} and {earlier.written} are the same key"
             self.say("R136", Level.ERROR, message, (member, path), "keep one of them")
         self.native.given[entry.address] = Given(entry.address, found.value, path, where)
+
+    def refuse(self, entry: Entry, path: str, value: object, member: Member) -> None:
+        """Leave an option open whose value nothing takes: its default is not what anybody means."""
+        missing = Missing(shown(value), "no value that DeepSpeed can use", f"write {describe(entry)}")
+        self.native.given[entry.address] = Given(entry.address, missing, path, self.at(member.start, member.end))
 
     def resolve(self, address: str, path: str, member: Member) -> object:
         """The value of a member; what a template leaves open is a `Missing`."""
@@ -239,9 +245,15 @@ class JsonReader:
         if entry is not None:
             value = self.resolve(path, path, member)
             is_auto = value == "auto"
-            if not is_auto and not isinstance(value, Missing) and (problem := typed(entry, value).problem):
-                message = f"{path} is {shown(value)}: {problem}"
-                self.say("R134", Level.WARNING, message, (member, path), f"write {describe(entry)}")
+            if not is_auto and not isinstance(value, Missing) and (problem := _argument_problem(entry, value)):
+                # The class computes with its numbers when it is made, or at the first step.
+                refused = entry.kind in NUMBERS or path.endswith(".betas") or bool(absurd(value))
+                level = Level.ERROR if refused else Level.WARNING
+                message = f"{path} cannot be {shown(value)}: {problem}"
+                self.say("R134", level, message, (member, path), f"write {describe(entry)}")
+                if refused:
+                    self.refuse(entry, path, value, member)
+                    return
             self.native.given[path] = Given(path, AUTO if is_auto else value, path, where)
             return
         self.keep(path, member)
@@ -326,6 +338,15 @@ class JsonReader:
         """The edits that take out commas with nothing behind them; a comma that is missing is nothing to take out."""
         odd = [oddity.at for oddity in self.document.oddities if oddity.what == COMMA]
         return tuple(Edit(self.at(at, at + 1), ",", "") for at in odd)
+
+
+def _argument_problem(entry: Entry, value: object) -> str:
+    """What is wrong with an argument of a class; betas are two numbers, whatever the catalogue can tell of them."""
+    if entry.address.endswith(".betas") and value is not None:
+        pair = value if isinstance(value, list) else []
+        numbers = [item for item in pair if isinstance(item, int | float) and not isinstance(item, bool)]
+        return "" if len(pair) == len(numbers) == 2 and not absurd(pair) else "a list of two numbers is expected"
+    return typed(entry, value).problem
 
 
 def _knows(version: str, path: str) -> bool:

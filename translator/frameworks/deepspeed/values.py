@@ -36,6 +36,8 @@ class Auto:
 
 
 AUTO: Final = Auto()
+LARGEST: Final = 2**63
+NUMBERS: Final = frozenset({"int", "float"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,22 @@ def describe(entry: Entry) -> str:
     return f"{words} {limits}".strip()
 
 
+def absurd(value: object) -> str:
+    """What is wrong with a number that no size, count or rate can be; empty for anything else.
+
+    Sizes end up in 64-bit integers of torch, and rates beyond that range overflow with the first product.
+    """
+    if isinstance(value, list):
+        return next((problem for item in value if (problem := absurd(item))), "")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return ""
+    return "" if math.isfinite(value) and abs(value) < LARGEST else "nothing can be that large"
+
+
 def typed(entry: Entry, value: object) -> Typed:
     """A value of a key, as the model or the plain look-up leaves it."""
+    if problem := absurd(value):
+        return Typed(value, problem)
     if entry.action in STRICT_ACTIONS:
         return _strict(entry, value)
     if value is None or entry.kind == "custom" or _is_kind(entry.kind, value):

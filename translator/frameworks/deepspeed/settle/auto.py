@@ -35,18 +35,24 @@ _PLAIN = {
     "optimizer.params.weight_decay": "weight_decay",
     "scheduler.params.warmup_max_lr": "learning_rate",
 }
+# All keys that it fills in (lines 141 to 260).
+_FILLED = frozenset(_PLAIN) | {
+    *(at.TRAIN_BATCH, "optimizer.params.betas", "scheduler.params.warmup_min_lr", "scheduler.params.total_num_steps"),
+    *("scheduler.params.warmup_num_steps", at.FP16, at.BF16, REDUCE_BUCKET, PREFETCH_BUCKET, PERSISTENCE),
+}
 
 
 def trainer_of(native: Native) -> str:
     """Who completes the configuration: transformers where its arguments are in the files, accelerate for its own.
 
-    A configuration with "auto" alone is somebody's for transformers; without one it is DeepSpeed's own.
+    A configuration with "auto" where transformers fills it in is somebody's for transformers; any other is DeepSpeed's.
     """
     if any(_is_argument(address) for address in native.given):
         return TRANSFORMERS
     if any(given.written.startswith(("deepspeed_config.", "accelerate's")) for given in native.given.values()):
         return ACCELERATE
-    return TRANSFORMERS if any(str(given.value) == "auto" for given in native.given.values()) else DEEPSPEED
+    asked = any(str(given.value) == "auto" and given.address in _FILLED for given in native.given.values())
+    return TRANSFORMERS if asked else DEEPSPEED
 
 
 def _is_argument(address: str) -> bool:

@@ -85,11 +85,12 @@ def _numbers(state: State, stated: dict[str, object]) -> bool:
     """Whether all that is stated can be computed with."""
     fine = True
     for key, value in stated.items():
-        finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-        if value is not None and (isinstance(value, bool) or not finite):
+        whole = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value) and value == int(value))
+        if value is not None and (isinstance(value, bool) or not whole):
             if value != "auto":
-                state.say("S203", f"{key} is {value!r}, which DeepSpeed cannot compute with", key, "write a number")
-                state.native.values.pop(key, None)
+                message = f"{key} is {value!r}, which DeepSpeed cannot compute with"
+                state.say("S203", message, key, "write a whole number")
+                state.lack(key, repr(value), "DeepSpeed cannot compute with it", "write a whole number")
             fine = False
     return fine
 

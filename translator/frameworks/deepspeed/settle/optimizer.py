@@ -18,6 +18,7 @@ _TORCH: dict[str, dict[str, object]] = {
     "sgd": {"lr": 1e-3, "weight_decay": 0.0, "momentum": 0.0},
     "adagrad": {"lr": 1e-2, "weight_decay": 0.0, "eps": 1e-10},
 }
+_NEVER_CLIPS = 1e9  # no norm of a gradient that trains is above
 _NAMES = ("lr", "betas", "eps", "weight_decay")
 # Hugging Face names of optimizers that are AdamW (training_args.py, OptimizerNames).
 _HF_ADAMW = frozenset(
@@ -141,7 +142,11 @@ def settle_clip(state: State) -> None:
     if missing is not None:
         state.lack(at.CLIP, missing.expression, missing.reason, missing.supply)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        state.put(at.CLIP, float(value), "gradient_clipping")
+        off = value <= 0 or value >= _NEVER_CLIPS
+        state.put(at.CLIP, 0.0 if off else float(value), "gradient_clipping")
+        if off and value:
+            message = f"gradient_clipping {value} clips nothing: only norms above it are scaled, if it is positive"
+            state.note("S225", message, "gradient_clipping", "write 0.0 for off")
         if not state.given("gradient_clipping"):
             now = "on, at 1.0" if state.since("0.19.8") else "off"
             message = f"without gradient_clipping, clipping is {now} in {state.native.version}; 0.19.8 changed that"

@@ -13,12 +13,15 @@ _WRITERS = frozenset({"MOCK", "PYTHON", "FAST"})
 _UNITS = frozenset({"REPLICA", "SOCKET", "MACHINE"})
 _CHECKPOINTING = "activation_checkpointing"
 _AUTOTP_STAGES = 2
+_POWER = "fp16.initial_scale_power"
+_LARGEST_POWER = 127  # of a 32-bit scale
 
 
 def check(state: State) -> None:
     """All refusals that no other part says."""
     _parallel(state)
     _types(state)
+    _scale(state)
     _checkpoint(state)
     _sections(state)
     _experts(state)
@@ -65,6 +68,15 @@ def _types(state: State) -> None:
     if stated and compute and dtype_name(stated) != compute:
         message = f"data_types.param_dtype {stated} is not the model's type, which is {compute} ({ENGINE}:1340)"
         state.say("S209", message, "data_types.param_dtype", "drop it, or turn that precision on")
+
+
+def _scale(state: State) -> None:
+    """The first loss scale is two to a power (runtime/fp16/loss_scaler.py), which has to be a number."""
+    power = state.number(_POWER)
+    if power is not None and not -_LARGEST_POWER <= power <= _LARGEST_POWER:
+        message = f"{_POWER} cannot be {power}: two to that power is no floating-point number"
+        state.say("S204", message, _POWER, "write a small number; the default is 16")
+        state.lack(_POWER, str(power), "two to that power is no floating-point number", "write a smaller one")
 
 
 def _checkpoint(state: State) -> None:

@@ -104,7 +104,8 @@ def _read_precision(native: NativeView) -> Mapping[str, Any]:
         fixed = native("fp16.loss_scale") or 0
         flat["precision.loss_scale"] = float(fixed) if fixed else None
         if not fixed:
-            flat["precision.initial_loss_scale"] = float(2 ** (native("fp16.initial_scale_power") or 0))
+            power = native("fp16.initial_scale_power")
+            flat["precision.initial_loss_scale"] = None if power is None else float(2.0**power)
             flat["precision.min_loss_scale"] = float(native("fp16.min_loss_scale") or 0)
             flat["precision.loss_scale_window"] = float(native("fp16.loss_scale_window") or 0)
             flat["precision.loss_scale_hysteresis"] = native("fp16.hysteresis")

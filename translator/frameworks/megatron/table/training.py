@@ -120,6 +120,9 @@ def _write_precision(spec: SpecView, sink: Sink) -> None:
         sink.short(
             "precision.grad_accumulate", Entry.UNSUPPORTED, "gradients are accumulated in the format of the reduction"
         )
+    if compute not in ("bf16", "fp16"):
+        for leaf in ("grad_accumulate", "grad_reduce"):
+            sink.short(f"precision.{leaf}", Entry.UNSUPPORTED, "an fp32 model has fp32 gradients")
     moments = {
         "main_params_dtype": "precision.master",
         "exp_avg_dtype": "precision.first_moment",

@@ -62,6 +62,8 @@ def _read_experts(native: NativeView) -> Mapping[str, Any]:
 
 def _write_experts(spec: SpecView, sink: Sink) -> None:
     expert, inner, tensor = spec("parallel.expert", 1), spec("parallel.expert_tensor"), spec("parallel.tensor", 1)
+    if not spec("model.moe.experts"):
+        sink.short("parallel.expert", Entry.UNSUPPORTED, "the model has no experts, or its files do not say how many")
     sink.put(f"{_P}expert_parallel_degree", expert)
     if inner is not None and inner != (1 if expert > 1 else tensor):
         why = "experts are whole on a rank with expert parallelism, and split over the tensor ranks without"
