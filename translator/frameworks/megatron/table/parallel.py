@@ -113,6 +113,8 @@ def _write_experts(spec: SpecView, sink: Sink) -> None:
     expert, inner = spec("parallel.expert"), spec("parallel.expert_tensor")
     if expert is not None:
         sink.put("expert_model_parallel_size", expert)
+    if not spec("model.moe.experts"):
+        sink.short("parallel.expert", Entry.UNSUPPORTED, "the model has no experts, or its files do not say how many")
     differs = inner is not None and spec("model.moe.experts") and inner != spec("parallel.tensor", 1)
     if differs and not sink.put("expert_tensor_parallel_size", inner):
         sink.short("parallel.expert_tensor", Entry.UNSUPPORTED, "this version splits experts like the dense layers")
