@@ -94,8 +94,8 @@ def document_mask(pair: Pair) -> str | None:
 def end_of_document_loss(pair: Pair) -> str | None:
     """Whether the token that ends a document is an input whose prediction counts.
 
-    One framework can leave out the prediction of what follows a document's end; elsewhere every token counts, save for
-    padding and what the data masks.
+    One framework can leave out the prediction of what follows a document's end, another always does from a version on;
+    elsewhere every token counts, save for padding and what the data masks.
 
     Why: the first token of the next document cannot be known; its loss of about the logarithm of the vocabulary is part
     of the mean or is not.

@@ -66,6 +66,11 @@ class Difference:
         """The docstring after its first line."""
         return cleandoc(self.judge.__doc__ or "").partition("\n")[2].strip()
 
+    @property
+    def advice(self) -> str:
+        """What the documentation advises, where no stance knows a way."""
+        return " ".join(self.documentation.partition("Fix:")[2].split()).rstrip(".")
+
     def findings(
         self, left: Subject, source: Stance | None, right: Subject, target: Stance | None
     ) -> Iterator[Finding]:
@@ -79,7 +84,7 @@ class Difference:
             f"{self.title}: {_name(left, right)} {source.says} ({source.source}); "
             f"{_name(right, left)} {target.says} ({target.source})" + (f"; {weight}" if weight else "")
         )
-        fix = target.ways.get(source.kind) or source.ways.get(target.kind, "")
+        fix = target.ways.get(source.kind) or source.ways.get(target.kind) or self.advice
         yield left.finding(self.code, self.level, Remark(message, fix, source.option, self.field))
 
 

@@ -73,7 +73,7 @@ def document_mask(subject: Subject) -> Stance:
 def end_of_document_loss(subject: Subject) -> Stance:
     """Every token counts, unless told otherwise."""
     source = f"{_DATA}:748 (core 0.18.0)"
-    ways = {"counts": "leave --eod-mask-loss out"}
+    ways = {"counts": "leave --eod-mask-loss out", "left out": "add --eod-mask-loss"}
     if subject.leaf("data.mask_end_of_document"):
         says = "leaves out the prediction of what follows a document's end"
         return Stance("left out", says, source, "eod_mask_loss", ways)

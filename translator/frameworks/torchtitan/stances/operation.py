@@ -81,16 +81,19 @@ def document_mask(subject: Subject) -> Stance | None:
 
 @stance("D368")
 def end_of_document_loss(subject: Subject) -> Stance:
-    """Every token counts."""
-    source = _at(subject, "components/loss.py:18", "components/loss.py:20", "components/loss.py:60")
+    """Every token counts; since 0.3.0 labels are of the same document, and its end token is no input."""
+    if not _old(subject):
+        says = "predicts nothing after the token that ends a document"
+        return Stance("left out", says, f"{_TEXT}:142 (torchtitan 0.3.0)")
+    source = _at(subject, "components/loss.py:18", "components/loss.py:20", "")
     return Stance("counts", "counts every prediction", source)
 
 
 @stance("D369")
 def sample_cut(subject: Subject) -> Stance:
     """A beginning and an end token per document; samples share no token."""
-    cut = "samples that share no token" if _old(subject) else "samples in which every token is once an input"
-    says = f"adds a beginning and an end token to each document and cuts {cut}"
+    how = "cuts samples that share no token" if _old(subject) else "takes inputs and labels from one document"
+    says = f"adds a beginning and an end token to each document and {how}"
     source = _at(subject, "datasets/hf_datasets.py:119", f"{_TEXT}:120", f"{_TEXT}:135")
     return Stance("own special tokens", says, source)
 
@@ -129,10 +132,13 @@ def automatic_resumption(subject: Subject) -> Stance:
 
 @stance("D373")
 def schedule_on_resumption(subject: Subject) -> Stance:
-    """The state of torch's LambdaLR holds the peak, not the shape."""
+    """The state of torch's LambdaLR holds the peak, not the shape; 0.3.0 saves the step alone."""
+    if not _old(subject):
+        says = "takes the step from the checkpoint and the schedule from the configuration"
+        return Stance("configuration", says, _at(subject, "", "", "components/optimizer/lr_scheduler.py:243"))
     says = "takes the peak from the checkpoint and the shape from the configuration"
     place = "components/lr_scheduler.py:"
-    source = _at(subject, f"{place}74", f"{place}74", "components/optimizer/lr_scheduler.py:233")
+    source = _at(subject, f"{place}74", f"{place}74", "")
     ways = {
         "configuration": 'add "lr_scheduler" and "optimizer" to checkpoint.exclude_from_loading for the restart',
     }
