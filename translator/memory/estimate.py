@@ -47,8 +47,17 @@ def estimate_reading(reading: Reading) -> Estimate:
     except UnknownSizeError as error:
         ranks = error.field == "parallel.data.degree"
         what, way = ("the number of ranks", "--world-size N") if ranks else (error.field, f"{error.field}=VALUE")
+        if error.field.startswith("model.") and _takes_model(reading.framework):
+            way = f"--model PATH|NAME, or {way}"
         raise SourceError(f"memory cannot be estimated: {what} is not known", fix=way) from None
     return replace(estimate(job), assumed=why)
+
+
+def _takes_model(framework: str) -> bool:
+    from translator import frameworks
+    from translator.frameworks.base import TakesModel
+
+    return isinstance(frameworks.get(framework), TakesModel)
 
 
 def _completed(reading: Reading, values: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

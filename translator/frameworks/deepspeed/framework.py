@@ -35,6 +35,7 @@ class Deepspeed:
     knowledge = Knowledge(
         codes=("translator.frameworks.deepspeed.codes", "translator.frameworks.deepspeed.megatron_fork.codes"),
         checks=("translator.frameworks.deepspeed.checks",),
+        memory="translator.frameworks.deepspeed.memory",
         stances=tuple(
             f"translator.frameworks.deepspeed.stances.{topic}"
             for topic in ("training", "optimizer", "schedule", "precision", "layout", "model", "operation")
