@@ -18,7 +18,7 @@ RANKS = 64
 
 
 def estimated(
-    zero: dict[str, object], *, model: str = "llama3-70b", world_size: int = RANKS, **more: object
+    zero: Mapping[str, object], *, model: str = "llama3-70b", world_size: int = RANKS, **more: object
 ) -> Estimate:
     config = {
         "train_micro_batch_size_per_gpu": 1,
