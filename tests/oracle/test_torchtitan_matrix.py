@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from environments import OracleServer, environment
+from torchtitan_python_variants import python_variants
 from torchtitan_variants import (
     BATCH,
     CHECKPOINT,
@@ -122,13 +123,23 @@ def errors_of(name: str, text: str, world_size: int, framework: str) -> list[str
     return [f"{finding.code} {finding.message}" for finding in found if finding.level is Level.ERROR]
 
 
-@pytest.fixture(scope="module")
-def trainer_022() -> Iterator[OracleServer]:
-    found = environment("torchtitan-0.2.2")
+def served(name: str) -> Iterator[OracleServer]:
+    """The driver in an environment."""
+    found = environment(name)
     if reason := found.missing():
         pytest.skip(reason)
     with found.serve(DRIVER) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def trainer_030() -> Iterator[OracleServer]:
+    yield from served("torchtitan-0.3.0")
+
+
+@pytest.fixture(scope="module")
+def trainer_022() -> Iterator[OracleServer]:
+    yield from served("torchtitan-0.2.2")
 
 
 @pytest.mark.oracle
@@ -147,6 +158,20 @@ def test_toml_variants(trainer_022: OracleServer, corpus: Path) -> None:
         answer = trainer_022.request("judge", text=text, world_size=variant.world_size)
         assert answer.get("stage") != "driver", (variant.name, answer)
         count.add(variant.name, answer, errors_of("run.toml", text, variant.world_size, "torchtitan@0.2.2"))
+    report(count)
+
+
+@pytest.mark.oracle
+def test_python_variants(trainer_030: OracleServer) -> None:
+    count = Confusion()
+    seen: set[tuple[str, int]] = set()
+    for variant, text in python_variants():
+        if (text, variant.world_size) in seen:
+            continue
+        seen.add((text, variant.world_size))
+        answer = trainer_030.request("judge", text=text, config="run", world_size=variant.world_size)
+        assert answer.get("stage") != "driver", (variant.name, answer)
+        count.add(variant.name, answer, errors_of("run.py", text, variant.world_size, "torchtitan@0.3.0"))
     report(count)
 
 

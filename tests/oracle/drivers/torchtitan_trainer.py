@@ -215,6 +215,9 @@ def loop(trainer: Any, config: Any) -> None:
         trainer.checkpointer._should_save(step, last_step=step == last)
         if evaluated.enable:
             trainer.validator.should_validate(step)
+    if PYTHON and evaluated.enable:
+        ranks = {"dp_world_size": 1, "dp_rank": 0, "tokenizer": TOKENIZER}
+        trainer.validator.dl_config.build(**ranks, seq_len=config.training.seq_len, local_batch_size=1)
     with mock.patch.object(torch.profiler, "profile", mock.MagicMock()), profiled(config):
         pass
 

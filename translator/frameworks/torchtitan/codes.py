@@ -127,7 +127,8 @@ CODES: dict[str, tuple[str, str]] = {
     "S141": (
         "number that torch does not take",
         "Adam and AdamW take a learning rate, eps and weight decay of 0 or more, and betas from 0 up to, but not, 1 "
-        "(torch/optim/adam.py:58-67 at 2.13); a seed fits 64 bits.\n"
+        "(torch/optim/adam.py:58-67 at 2.13); a seed fits 64 bits; a data loader has 0 workers or more. Of parameter groups torch "
+        "checks nothing, and such numbers spoil the run instead of stopping it.\n"
         "Example: `beta2 = 1.0`. Way out: a number in the range that the message names.",
     ),
     "S142": (
@@ -148,6 +149,11 @@ CODES: dict[str, tuple[str, str]] = {
         "A schedule shorter than the run goes on along its decay; where there is none (decay_ratio 0, or a warm-up that takes "
         "all steps) an assertion fails in the first step beyond (components/lr_scheduler.py:177 at 0.2.2).\n"
         "Example: total_steps 50 and decay_ratio 0 with steps 100. Way out: leave total_steps out.",
+    ),
+    "S145": (
+        "no model",
+        "Trainer.Config has no model by default, and the trainer asserts that there is one (trainer.py:311 at 0.3.0).\n"
+        'Example: `Trainer.Config(training=...)` alone. Way out: model_spec=model_registry("8B").',
     ),
     "S150": (
         "a degree is not positive",

@@ -24,7 +24,7 @@ def _converter(name: str) -> Callable[[State], bool]:
     return lambda state: name in state.names("model.converters")
 
 
-# By address or section, whether the code reads it (0.2.2).
+# By address or section, whether the code reads it (0.1.0 and 0.2.2).
 _USED: dict[str, Callable[[State], bool]] = {
     "checkpoint": lambda state: bool(state.get("checkpoint.enable")),
     "validation": lambda state: bool(state.get("validation.enable")),
@@ -42,6 +42,13 @@ _USED: dict[str, Callable[[State], bool]] = {
     f"{_P}context_parallel_rotate_method": lambda state: bool(state.get("validation.enable")),
     f"{_P}expert_parallel_comm_backend": lambda state: state.number(f"{_P}expert_parallel_degree", 1) > 1,
 }
+# The same for 0.3.0, whose classes check much of it whether it is used or not.
+_USED_PYTHON: dict[str, Callable[[State], bool]] = {
+    "checkpoint.export_dtype": lambda state: bool(state.get("checkpoint.enable")),
+    "profiler": lambda state: bool(
+        state.get("profiler.enable_profiling") or state.get("profiler.enable_memory_snapshot")
+    ),
+}
 # What turns a section on is read even where the section is off.
 _SWITCHES = ("enable", "enable_profiling", "enable_memory_snapshot", "create_seed_checkpoint")
 
@@ -57,5 +64,6 @@ def soften(state: State) -> None:
 
 def _idle(state: State, option: str) -> bool:
     section, _, name = option.rpartition(".")
-    used = _USED.get(option) or (_USED.get(section) if name not in _SWITCHES else None)
+    known = _USED_PYTHON if state.native.version == "0.3.0" else _USED
+    used = known.get(option) or (known.get(section) if name not in _SWITCHES else None)
     return used is not None and not used(state)

@@ -135,7 +135,14 @@ class Options:
             return
         entry = self.catalogue.first(address)
         if self.fits(entry, address, found, place):
-            self.give(address, found, place)
+            self.give(address, self.read_as(entry, address, found), place)
+
+    def read_as(self, entry: Entry, address: str, value: object) -> object:
+        """A value that fits, as the option's type has it."""
+        if value is None or entry.kind in {"list", "dict", "custom"} or address in _UNCHECKED:
+            return value
+        checked = typed(entry, list(value) if isinstance(value, tuple) else value)
+        return value if checked.exact else checked.value
 
     def fits(self, entry: Entry, address: str, value: object, place: Place) -> bool:
         """Whether a value can be used; says what is wrong with it."""
@@ -154,11 +161,12 @@ class Options:
             self.say("R096", Level.ERROR, f"{address} cannot be {shown(value)}: {wanted} is expected", (place, address))
         elif checked is not None and not checked.known:
             message = f"{address} cannot be {shown(value)}; torchtitan does not notice it when the configuration loads"
-            self.say("R097", Level.WARNING, message, (place, address), f"write {wanted}")
+            self.say("R097", Level.ERROR, message, (place, address), f"write {wanted}")
             fine = False
         elif checked is not None and not checked.exact:
             message = f"{address} is {shown(value)}, where {wanted} is expected"
-            self.say("R095", Level.WARNING, message, (place, address))
+            # A string is no number for Python, where true is 1.
+            self.say("R095", Level.ERROR if isinstance(value, str) else Level.WARNING, message, (place, address))
         if not fine:
             self.keep(address, value, place)
         return fine

@@ -21,9 +21,11 @@ BACKENDS = ("flex", "flex_flash", "varlen")
 def check(state: State) -> None:
     """Add a finding for everything that the real code would refuse, as far as the options tell."""
     for topic in (
+        _model,
         refusals.check_degrees,
         _experts,
         refusals.check_batch,
+        _micro_batch,
         _sequence,
         _attention,
         _graphs,
@@ -40,6 +42,18 @@ def check(state: State) -> None:
     ):
         topic(state)
     traps.check_python(state)
+
+
+def _model(state: State) -> None:
+    if not state.native.given.keys() & {"model_spec", "model_spec.name", at.MODEL_ARGUMENTS} and not _unread(state):
+        state.say("S145", "no model is set, and there is no default (trainer.py:311)", "model_spec")
+
+
+def _unread(state: State) -> bool:
+    """Whether something about the model was not understood."""
+    return any(given.address.startswith("model_spec") for given in state.native.unknown) or any(
+        finding.option is not None and finding.option.startswith("model_spec") for finding in state.native.findings
+    )
 
 
 def _experts(state: State) -> None:
@@ -61,6 +75,13 @@ def _experts(state: State) -> None:
     if backend in {"deepep", "minimal_async_ep"} and any("GroupedExperts" in name for name in names):
         message = f"quantised experts need padding, which {backend} has not (components/quantization/utils.py:60)"
         state.say("S191", message, "model_spec.converters")
+
+
+def _micro_batch(state: State) -> None:
+    """It must be positive without a pipeline as well."""
+    option = f"{_P}pipeline_parallel_microbatch_size"
+    if state.number(option, 1) < 1 and state.number(f"{_P}pipeline_parallel_degree", 1) <= 1:
+        state.say("S156", f"{option} must be positive (trainer.py:125)", option)
 
 
 def _sequence(state: State) -> None:
@@ -136,6 +157,11 @@ def _optimizer(state: State) -> None:
     if not isinstance(state.get(f"{at.MODEL}layers"), int):
         return
     names = model_names.parameters(lambda leaf: state.get(f"{at.MODEL}{leaf}"))
+    covered = groups.assign(stated, names)
+    left = [name for name in names if name not in covered]
+    if left:
+        message = f"no group takes {', '.join(left[:3])} (components/optimizer/optimizer.py:277)"
+        state.say("S188", message, "optimizer.param_groups", 'a last group with the pattern ".*"')
     parts = state.get(at.LAYER_SPLIT) if state.number(f"{_P}pipeline_parallel_degree", 1) > 1 else None
     for pattern, part in groups.unmatched(stated, names, parts if isinstance(parts, list) else None):
         where = "the model" if part is None else f"stage {part}"
@@ -171,6 +197,23 @@ def _checkpoint(state: State) -> None:
     if state.get("checkpoint.last_save_in_hf") and not state.get("checkpoint.last_save_model_only"):
         message = "Hugging Face weights hold the model only (components/checkpointer/base.py:306)"
         state.say("S190", message, "checkpoint.last_save_in_hf")
+    if state.number("checkpoint.keep_latest_k") < 0:
+        message = "keep_latest_k cannot be negative (components/checkpointer/base.py:281)"
+        state.say("S170", message, "checkpoint.keep_latest_k", "0 keeps all")
+    if "checkpoint.folder" in state.native.given and not state.text("checkpoint.folder").strip():
+        message = "the folder of checkpoints is empty (components/checkpointer/base.py:277)"
+        state.say("S190", message, "checkpoint.folder", 'folder="checkpoint"')
+    if state.get("checkpoint.initial_load_in_hf_quantized") and not (
+        state.get("checkpoint.initial_load_in_hf") and path
+    ):
+        message = "quantised weights come from Hugging Face and a path (components/checkpointer/base.py:305)"
+        fix = "initial_load_in_hf=True and an initial_load_path"
+        state.say("S190", message, "checkpoint.initial_load_in_hf_quantized", fix)
+    if state.text("checkpoint") == "TorchCheckpointingManager" and state.get("checkpoint.enable"):
+        message = (
+            "TorchCheckpointingManager neither saves nor loads yet (components/checkpointer/torch_checkpointing.py:144)"
+        )
+        state.say("S190", message, "checkpoint", "CheckpointManager")
     if state.number("checkpoint.interval", 1) < 1:
         message = "a checkpoint is saved every step at the most (components/checkpointer/base.py:278)"
         state.say("S190", message, "checkpoint.interval")

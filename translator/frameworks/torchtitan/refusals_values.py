@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from translator.findings import Level
 from translator.frameworks.torchtitan import addresses as at
 from translator.frameworks.torchtitan import groups
 from translator.frameworks.torchtitan.state import State
@@ -65,12 +66,15 @@ def check_python(state: State) -> None:
     found = state.get("optimizer.param_groups")
     for group in found if isinstance(found, list) else ():
         if isinstance(group, Mapping) and group.get("optimizer_name") in {"Adam", "AdamW"}:
-            _adam(state, groups.options(group), dict.fromkeys(("lr", "eps", "weight_decay"), "optimizer.param_groups"))
+            addresses = dict.fromkeys(("lr", "eps", "weight_decay"), "optimizer.param_groups")
+            # torch looks at its own defaults only, not at groups: such numbers spoil the run instead of stopping it.
+            _adam(state, groups.options(group), addresses, Level.WARNING)
     _common(state, _PYTHON, text=state.text("dataloader") in _TEXT_LOADERS)
 
 
 def _common(state: State, names: Names, *, text: bool) -> None:
     _seed(state)
+    _workers(state, names.dataset.rpartition(".")[0] + (".dataloader" if names is _TOML else ""))
     _datasets(state, names, text=text)
     _intervals(state, names)
     _states(state, names)
@@ -87,24 +91,35 @@ def _optimizer(state: State) -> None:
     _adam(state, {**stated, "betas": betas}, {name: f"optimizer.{name}" for name in (*stated, "beta1", "beta2")})
 
 
-def _adam(state: State, values: Mapping[str, object], addresses: Mapping[str, str]) -> None:
+def _adam(state: State, values: Mapping[str, object], addresses: Mapping[str, str], level: Level = Level.ERROR) -> None:
     """The checks of torch's Adam and AdamW."""
     for name in ("lr", "eps", "weight_decay"):
         value = values.get(name)
         if isinstance(value, (int, float)) and value < 0:
             message = f"{name} is {value:g}, and Adam takes none below 0 ({_ADAM})"
-            state.say("S141", message, addresses[name])
+            state.say("S141", message, addresses[name], level=level)
     betas = values.get("betas")
     for number, beta in enumerate(betas if isinstance(betas, (list, tuple)) else (), 1):
         if isinstance(beta, (int, float)) and not 0 <= beta < 1:
             address = addresses.get(f"beta{number}", addresses["lr"])
-            state.say("S141", f"beta{number} is {beta:g}, and Adam takes 0 up to, but not, 1 ({_ADAM})", address)
+            message = f"beta{number} is {beta:g}, and Adam takes 0 up to, but not, 1 ({_ADAM})"
+            state.say("S141", message, address, level=level)
 
 
 def _seed(state: State) -> None:
     seed = state.number("debug.seed")
     if not -_SEED_LIMIT <= seed < 2 * _SEED_LIMIT:
         state.say("S141", f"the seed {seed} does not fit 64 bits", "debug.seed")
+
+
+def _workers(state: State, loader: str) -> None:
+    """The checks of torch's DataLoader (torch/utils/data/dataloader.py of 2.13)."""
+    workers = state.number(f"{loader}.num_workers")
+    if workers < 0:
+        state.say("S141", f"num_workers is {workers}, and a data loader takes 0 or more", f"{loader}.num_workers")
+    option = f"{loader}.prefetch_factor"
+    if workers == 0 and state.get(option) is not None:
+        state.say("S141", "prefetch_factor is for num_workers above 0", option, "more workers, or no prefetch_factor")
 
 
 def _datasets(state: State, names: Names, *, text: bool) -> None:
@@ -132,8 +147,7 @@ def _intervals(state: State, names: Names) -> None:
         if used and state.get(address) == 0 and isinstance(state.get(address), int):
             state.say("S142", f"{address} is 0: {zero}", address, "a number of steps")
     steps = state.get(f"{names.validation}.steps")
-    checked = names is _TOML or bool(state.get("validator.enable"))
-    if checked and isinstance(steps, int) and steps < 1 and steps != -1:
+    if isinstance(steps, int) and steps < 1 and steps != -1:
         message = f"{names.validation}.steps is {steps}: the steps of an evaluation are 1 or more, or -1 for all data"
         state.say("S142", message, f"{names.validation}.steps", "-1, or a number of steps")
     if state.get(f"{names.profiling}.enable_profiling"):

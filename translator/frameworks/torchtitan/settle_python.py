@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from translator.findings import Level
 from translator.frameworks.torchtitan import addresses as at
-from translator.frameworks.torchtitan import groups, model_names, python_classes, refusals_python
+from translator.frameworks.torchtitan import groups, idle, model_names, python_classes, refusals_python
 from translator.frameworks.torchtitan.settle import (
     CONTEXT,
     PIPELINE,
@@ -50,6 +50,7 @@ def settle(native: Native, catalogue: Catalogue) -> None:
     _precision(state)
     settle_stages(state)
     refusals_python.check(state)
+    idle.soften(state)
 
 
 def _classes(values: dict[str, object], stated: Mapping[str, object], catalogue: Catalogue) -> None:
