@@ -135,7 +135,7 @@ def residual_init(pair: Pair) -> str | None:
     """How widely the first weights are spread.
 
     One standard deviation for all matrices, or a smaller one for those that write into the residual stream, by the
-    model's depth or by each layer's index; and the gate's second branch may count among them.
+    model's depth or by each layer's index; and the feed-forward's ungated branch may count among them.
 
     Why: the first hundreds of steps, and at large learning rates whether training survives them.
     Example: 32 layers and 0.02: the output projections start with 0.0025 (depth), 0.014 to 0.0025 (index) or 0.02.
@@ -148,7 +148,7 @@ def residual_init(pair: Pair) -> str | None:
         stds = [f"{_output_std(side, index, layers):.2g}" for side in (pair.left, pair.right)]
         if stds[0] != stds[1]:
             return f"the {name} layer's outputs start with a standard deviation of {stds[0]} against {stds[1]}"
-    return "the first steps"
+    return "the output projections start alike, the feed-forward's ungated branch does not"
 
 
 def _output_std(subject: Subject, layer: int, layers: int) -> float:

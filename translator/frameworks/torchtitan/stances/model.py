@@ -6,6 +6,7 @@ from translator.differences.registry import Stance, stance
 from translator.subject import Subject
 
 _FIRST_MOE = "experiments/llama4/model/moe.py"
+_SCALED_BRANCH = ("llama3", "deepseek_v3")  # families that scale w3 as they do w2; before 0.3.0 there were more
 _NARROW = ("qwen3", "gpt_oss")  # families whose embeddings start as narrow as their other weights since 0.3.0
 
 
@@ -89,11 +90,15 @@ def residual_init(subject: Subject) -> Stance | None:
     if std is None or scaling is None:
         return None
     how = {
-        "layer_index": " and divides that of layer i's output projections and gate by the root of 2(i + 1)",
-        "depth": " and divides that of the output projections by the root of twice the layers",
+        "layer_index": " and divides that of layer i's output projections{} by the root of 2(i + 1)",
+        "depth": " and divides that of the output projections{} by the root of twice the layers",
     }.get(scaling, "")
+    families = (*_SCALED_BRANCH, "qwen3", "llama4") if _old(subject) else _SCALED_BRANCH
+    branch = bool(how and subject.leaf("model.gated") and _family(subject) in families)
+    how = how.format(" and of the feed-forward's ungated branch" if branch else "")
     source = _at(subject, "models/llama3/model/model.py:386", "models/common/param_init.py:28")
-    return Stance(f"{std:g} {scaling}", f"draws weights with {std:g}{how}", source)
+    kind = f"{std:g} {scaling} branch" if branch else f"{std:g} {scaling}"
+    return Stance(kind, f"draws weights with {std:g}{how}", source)
 
 
 @stance("D353")
