@@ -122,21 +122,6 @@ def clip_bound(pair: Pair) -> str | None:
     return ""
 
 
-@difference("D315", "loss.cpu_check_nan", Level.NOTE)
-def broken_gradients(pair: Pair) -> str | None:
-    """Gradients that are infinite or no number.
-
-    The run stops, the step is skipped, or the step is taken and the weights are lost.
-
-    Why: after a single NaN one run ends with a message that names the rank, another goes on as if nothing had been,
-    and a third trains NaN weights until somebody looks.
-    Example: bf16 training with a corrupt batch.
-    Fix: keep the check where there is one; otherwise watch the logged norm.
-    """
-    _ = pair
-    return "as long as all gradients are finite the training is the same"
-
-
 @difference("D311", "model.rope_base", Level.NOTE)
 def buffer_format(pair: Pair) -> str | None:
     """The format of rotary frequencies and other buffers.

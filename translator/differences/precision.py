@@ -40,6 +40,23 @@ def reduction_format(pair: Pair) -> str | None:
     return f"sums run over {known} data-parallel ranks" if known else ""
 
 
+@difference("D305", "precision.grad_reduce")
+def division_by_ranks(pair: Pair) -> str | None:
+    """The place where gradients are divided by the ranks.
+
+    Before they are reduced, so that the sum is the mean already; in the collective; or after a sum of whole gradients.
+
+    Why: fp16 ends at 65,504: a sum of whole gradients overflows earlier, quotients may vanish. bf16 and fp32 have range
+    enough, so that it does not matter there.
+    Example: on 64 ranks a sum in fp16 overflows where the mean is above 1,023.
+    Fix: reduce in fp32, or divide in the same place.
+    """
+    if "fp16" not in {side.leaf("precision.grad_reduce") for side in (pair.left, pair.right)}:
+        return None
+    ranks = max(side.size("parallel.data.degree") for side in (pair.left, pair.right))
+    return None if ranks == 1 else f"a sum over {ranks} ranks overflows where the mean is above {65504 / ranks:,.0f}"
+
+
 @difference("D325", "precision.master")
 def optimizer_formats(pair: Pair) -> str | None:
     """The formats of the optimizer's weights and moments.

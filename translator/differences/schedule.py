@@ -14,6 +14,22 @@ from translator.subject import Subject
 _EQUAL, _APART = 1e-6, 2e-3
 
 
+@difference("D315", "optimizer.lr")
+def peak(pair: Pair) -> str | None:
+    """The peak of the schedule.
+
+    The rate of the optimizer, or one that the scheduler brings along and that overrules the optimizer's.
+
+    Why: with two places for one number the one that is read last counts, and a default may be that.
+    Example: an optimizer with lr 3e-4 under a WarmupDecayLR without warmup_max_lr trains at 0.001.
+    Fix: state the peak in both places.
+    """
+    rates = [side.leaf("optimizer.lr") for side in (pair.left, pair.right)]
+    if None in rates or not rates[1]:
+        return ""
+    return f"every step trains at {number(rates[0] / rates[1])} times the rate of the other side"
+
+
 @difference("D316", "schedule.warmup_offset", Level.NOTE)
 def warmup_start(pair: Pair) -> str | None:
     """The learning rate of the first steps.
@@ -47,6 +63,27 @@ def warmup_shape(pair: Pair) -> str | None:
     Fix: set warmup_type to linear.
     """
     return apart(pair, warmup=True, decay=False)
+
+
+@difference("D322", "schedule.warmup")
+def warmup_length(pair: Pair) -> str | None:
+    """The length of the warm-up.
+
+    Steps, samples, a share of the decay, or a share of the run; capped by the length of the schedule in some places,
+    and at least two steps in others.
+
+    Why: a share follows another length than one thinks: with a decay of 320,000 steps one percent is 3,200 steps, in a
+    run of 50 as well.
+    Example: --lr-warmup-fraction 0.01 is a share of --lr-decay-iters, a warmup_ratio one of max_steps.
+    Fix: state the length in steps.
+    """
+    curves = curves_of(pair)
+    if curves is None:
+        return ""
+    left, right = (curve.warmup - curve.warmup_offset if curve.warmup else 0.0 for curve in curves)
+    if abs(left - right) <= max(0.5, 0.005 * max(left, right)):
+        return None
+    return f"the peak is reached after {left:,.0f} steps against {right:,.0f}"
 
 
 @difference("D318", "schedule.decay")
@@ -111,23 +148,6 @@ def schedule_unit(pair: Pair) -> str | None:
     if not any(side.leaf(leaf) for side in (pair.left, pair.right) for leaf in ("batch.ramp_up", "batch.steps")):
         return None
     return "the batch grows, so that a sample is not the same share of a step throughout"
-
-
-@difference("D322", "checkpoint.override_schedule", Level.NOTE)
-def resumed_schedule(pair: Pair) -> str | None:
-    """The schedule of a resumed run.
-
-    A run that resumes with another schedule in its configuration stops, takes the new one, keeps that of the
-    checkpoint, or mixes both: a new shape with the old peak.
-
-    Why: a changed learning rate is refused, silently ignored, or silently applied at once.
-    Example: resuming with half the learning rate: one run stops at an assertion, another keeps the peak of the
-    checkpoint.
-    Fix: say which one is meant where there is a switch, and look at the logged rate after resuming.
-    """
-    if not any(side.leaf(leaf) for side in (pair.left, pair.right) for leaf in ("checkpoint.save", "checkpoint.load")):
-        return None
-    return "only where the schedule is changed before resuming"
 
 
 def curves_of(pair: Pair) -> tuple[Curve, Curve] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from translator.differences.registry import Stance, stance
+from translator.frameworks.deepspeed.stances.optimizer import by_wrapper
 from translator.frameworks.deepspeed.stances.programs import of_transformers, trained
 from translator.subject import Subject
 
@@ -174,17 +175,16 @@ def logged_loss(subject: Subject) -> Stance | None:
 
 @stance("D377")
 def not_finite(subject: Subject) -> Stance:
-    """Skipped under fp16, and under bf16 with ZeRO-1 and -2 where a check is on (by default since 0.19.8)."""
+    """Skipped under fp16; under bf16 it depends on the version, the wrapper, and a check (on since 0.19.8)."""
     option, stage = "bf16.check_grad_overflow", subject.value("zero_optimization.stage")
     if subject.leaf("precision.compute") == "fp16":
         source = "deepspeed/runtime/engine.py:2055 (0.19.2)"
         return Stance("skips", "skips steps whose gradients are not finite", source, "fp16.enabled")
-    if subject.value(option) and stage in (1, 2):
-        source = "deepspeed/runtime/zero/stage_1_and_2.py:2149 (0.19.2)"
+    source, kind = by_wrapper(subject)
+    if kind == "skips":
         return Stance("skips", "skips steps whose gradients are not finite", source, option)
-    source = "deepspeed/runtime/zero/stage3.py:2370 (0.19.2)"
-    if stage != 3:
-        source = "deepspeed/runtime/engine.py:2053 (0.19.2)"
+    if kind == "stops":
+        return Stance("stops", "stops at a gradient that is no number, at an assertion on its norm", source, option)
     ways = {"skips": f"set {option} to true"} if stage in (1, 2) and subject.version >= (0, 19) else {}
     return Stance("goes on", "goes on, and the weights are lost", source, option, ways)
 

@@ -130,29 +130,12 @@ def clip_bound(subject: Subject) -> Stance | None:
     return Stance(f"bound {number(bound)}", says, source, _CLIP, ways)
 
 
-@stance("D315")
-def broken_gradients(subject: Subject) -> Stance | None:
-    """fp16 skips the step; what bf16 does depends on version, wrapper and ``check_grad_overflow``."""
+def by_wrapper(subject: Subject) -> tuple[str, str]:
+    """What a gradient that is not finite does outside fp16, by the optimizer wrapper that the engine picks.
+
+    Returns the upstream line, and ``skips``, ``stops`` or ``goes on``.
+    """
     compute = subject.leaf("precision.compute")
-    if compute is None:
-        return None
-    if compute == "fp16":
-        source = each(subject, f"{ENGINE}:2316", f"{ENGINE}:3005", f"{ENGINE}:3540")
-        return Stance("skips", "skips the step and lowers the loss scale at an infinite or NaN gradient", source)
-    place, kind = _by_wrapper(subject, str(compute))
-    says = {
-        "skips": "skips the step at an infinite or NaN gradient",
-        "stops": "stops at a NaN gradient, at an assertion on the norm",
-        "goes on": "checks nothing and takes the step",
-    }[kind]
-    ways = {}
-    if kind == "goes on" and subject.version >= (0, 19) and subject.value(addresses.STAGE) in (1, 2):
-        ways = dict.fromkeys(("skips", "stops"), f"set {_CHECK}: a step with a NaN is skipped, which is the nearest")
-    return Stance(kind, says, place, _CHECK, ways)
-
-
-def _by_wrapper(subject: Subject, compute: str) -> tuple[str, str]:
-    """Source and kind for the optimizer wrapper that the engine picks."""
     wrapper, stage = subject.value(addresses.ENGINE_OPTIMIZER), subject.value(addresses.STAGE)
     old, new = subject.version < (0, 17), subject.version >= (0, 19, 8)
     if wrapper == "BF16_Optimizer":

@@ -112,3 +112,23 @@ def mixed_precision(subject: Subject) -> Stance | None:
     source = each(subject, f"{ENGINE}:{1254 if compute == 'bf16' else 1250}", f"{ENGINE}:1364", f"{ENGINE}:1851")
     ways = {f"{compute} autocast": "use torch_autocast in place of this section"}
     return Stance(f"{compute} cast", f"casts the whole model to {compute}", source, f"{compute}.enabled", ways)
+
+
+@stance("D305")
+def division(subject: Subject) -> Stance | None:
+    """Before the reduction under ZeRO; afterwards without it, unless gradients are scaled beforehand."""
+    if subject.leaf("precision.grad_reduce") is None:
+        return None
+    stage, option = subject.value("zero_optimization.stage") or 0, "prescale_gradients"
+    if stage == 3:
+        source = each(subject, *(f"runtime/zero/stage3.py:{line}" for line in (1340, 1582, 1878)))
+        return Stance("before", "divides gradients by the ranks before it reduces them", source)
+    if stage and subject.value("zero_optimization.reduce_scatter") is not False:
+        source = each(subject, *(f"runtime/zero/stage_1_and_2.py:{line}" for line in (1128, 1302, 1688)))
+        return Stance("before", "divides gradients by the ranks before it reduces them", source)
+    if subject.value(option):
+        source = each(subject, f"{ENGINE}:2566", f"{ENGINE}:3288", f"{ENGINE}:3815")
+        return Stance("before", "divides gradients before it reduces them, by prescale_gradients", source, option)
+    source = each(subject, f"{ENGINE}:2564", f"{ENGINE}:3286", f"{ENGINE}:3813")
+    ways = {"before": "set prescale_gradients", "collective": "set prescale_gradients"}
+    return Stance("after", "reduces whole gradients and divides by the ranks afterwards", source, option, ways)

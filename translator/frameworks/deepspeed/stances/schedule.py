@@ -135,14 +135,35 @@ def unit(subject: Subject) -> Stance:
     return Stance("steps", "counts its schedule in optimizer steps", source, f"{_P}total_num_steps")
 
 
-@stance("D322")
-def resumed(subject: Subject) -> Stance | None:
-    """DeepSpeed's own load the step alone; transformers' bring their peak along."""
-    if not _known(subject):
+@stance("D315")
+def peak(subject: Subject) -> Stance | None:
+    """WarmupLR and WarmupDecayLR bring a peak of their own; other schedules take the optimizer's."""
+    rate, scheduler = subject.leaf("optimizer.lr"), subject.value(addresses.SCHEDULE)
+    if rate is None:
         return None
+    if scheduler in ("WarmupLR", "WarmupDecayLR"):
+        option = f"{_P}warmup_max_lr"
+        absent = "" if subject.given(option) else f", for {option} is not stated"
+        source = at(f"{_FILE}:{757 if scheduler == 'WarmupDecayLR' else 669}")
+        ways = Whatever("set warmup_max_lr to {kind}")
+        return Stance(number(rate), f"peaks at {number(rate)}{absent}", source, option, ways)
+    says = f"peaks at {number(rate)}, the optimizer's rate"
+    ways = Whatever("set the lr of the optimizer to {kind}")
+    return Stance(number(rate), says, each(subject, f"{ENGINE}:1428", f"{ENGINE}:1772", f"{ENGINE}:2476"), None, ways)
+
+
+@stance("D322")
+def warmup_length(subject: Subject) -> Stance | None:
+    """Steps, two at least; or a share of the run under transformers."""
+    length = subject.leaf("schedule.warmup")
+    if length is None or not _known(subject):
+        return None
+    says = f"warms up over {number(length)} steps ({_name(subject)})"
     if _own(subject):
-        source = each(subject, f"{_FILE}:704", f"{_FILE}:711", f"{_FILE}:780")
-        return Stance("configuration", "takes the schedule of the configuration, at the saved step", source)
-    says = "takes the shape of the configuration, and the peak of the checkpoint (base_lrs of transformers' schedule)"
-    source = each(subject, f"{ENGINE}:3095", f"{ENGINE}:3909", f"{ENGINE}:4702")
-    return Stance("mixed", says, source, None, {"configuration": "use a scheduler of the JSON"})
+        option = f"{_P}warmup_num_steps"
+        says += "" if subject.given(option) else f", for {option} is not stated"
+        source = at(f"{_FILE}:675")
+        ways = Whatever("set warmup_num_steps")
+        return Stance(f"steps {number(length)}", says, source, option, ways)
+    source = trainer("transformers/training_args.py", 2159)
+    return Stance(f"steps {number(length)}", says, source, "hf.warmup_steps", Whatever("set warmup_steps"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from translator.differences.registry import Stance, stance
-from translator.differences.wording import Whatever, number
+from translator.differences.wording import Whatever
 from translator.frameworks.deepspeed import addresses
 from translator.subject import Subject
 
@@ -100,30 +100,6 @@ def scale(subject: Subject) -> Stance:
     return Stance("mean", says, at("runtime/zero/stage_1_and_2.py:1302"))
 
 
-@stance("D305")
-def log(subject: Subject) -> Stance | None:
-    """The engine logs no loss; transformers logs the mean since the last line."""
-    interval = subject.leaf("logging.interval")
-    if interval is None or not trains_by_transformers(subject):
-        return None
-    kind = "step" if interval == 1 else "mean"
-    says = f"logs the mean of the {interval} steps since the last line, by transformers' Trainer"
-    return Stance(kind, says, trainer(_TRAINER, 2262), "hf.logging_steps", {"step": "set logging_steps to 1"})
-
-
-@stance("D306")
-def terms(subject: Subject) -> Stance | None:
-    """transformers' models have one balancing loss over all layers, off unless ``output_router_logits`` is set."""
-    if not subject.leaf("model.moe.experts") or not trains_by_transformers(subject):
-        return None
-    weights = [weight for weight in subject.leaf("model.moe.aux_loss_coefficient") or () if weight]
-    if not weights:
-        return Stance("none", "adds no term", trainer("transformers/loss/loss_utils.py", 72))
-    part = f"one balancing loss of weight {number(weights[0])} over all layers"
-    ways = {"none": "set output_router_logits to false in config.json"}
-    return Stance(part, f"adds {part}", trainer(_MIXTRAL, 633), None, ways)
-
-
 @stance("D314")
 def balance(subject: Subject) -> Stance | None:
     """transformers adds the term to a loss that is no longer divided by micro batches, nor by ranks."""
@@ -138,3 +114,11 @@ def balance(subject: Subject) -> Stance | None:
         return Stance("sum over all ranks", says, trainer(_TRAINER, 2215), None, ways)
     says = "adds it up over the micro batches of a rank: transformers' Trainer no longer divides the loss by them"
     return Stance("sum", says, trainer(_TRAINER, 2116), None, ways)
+
+
+@stance("D306")
+def z_loss(subject: Subject) -> Stance | None:
+    """transformers' models have none."""
+    if not subject.leaf("model.moe.experts") or not trains_by_transformers(subject):
+        return None
+    return Stance("none", "has no z-loss in the models of transformers", trainer(_MIXTRAL, 633))

@@ -91,19 +91,3 @@ def clip_bound(subject: Subject) -> Stance | None:
         return Stance("off", "does not clip, for --clip-grad is 0", at(_STEP, 634), "clip_grad", ways)
     kind = f"bound {number(bound)}"
     return Stance(kind, f"clips the norm at {number(bound)}", at(_STEP, 635), "clip_grad", ways)
-
-
-@stance("D315")
-def broken_gradients(subject: Subject) -> Stance:
-    """fp16 under dynamic scaling skips the step; otherwise the run stops, unless the check is off."""
-    option = "check_for_nan_in_loss_and_grad"
-    if subject.leaf("precision.compute") == "fp16" and subject.leaf("precision.loss_scale") is None:
-        says = "skips the step and lowers the loss scale at an infinite or NaN gradient"
-        return Stance("skips", says, at(_STEP, 625), option)
-    if subject.value(option):
-        says = "stops the run at an infinite or NaN loss or gradient"
-        source = at("megatron/core/distributed/param_and_grad_buffer.py", 323)
-        return Stance("stops", says, source, option)
-    ways = {"stops": "leave --no-check-for-nan-in-loss-and-grad out"}
-    says = "takes the step with whatever gradients there are, for the check is off"
-    return Stance("goes on", says, at(_STEP, 585), option, ways)

@@ -118,3 +118,18 @@ def mixed_precision(subject: Subject) -> Stance | None:
         return Stance("fp32", "trains in fp32", at(_ARGUMENTS, 1162), "bf16", ways)
     source = at("megatron/core/transformer/module.py", 440 if compute == "bf16" else 434)
     return Stance(f"{compute} cast", f"casts the whole model to {compute}", source, str(compute), ways)
+
+
+@stance("D305")
+def division(subject: Subject) -> Stance | None:
+    """Before the reduction, unless the collective averages or tokens are counted."""
+    if subject.leaf("precision.grad_reduce") is None:
+        return None
+    ddp = "megatron/core/distributed/distributed_data_parallel.py"
+    if subject.value("calculate_per_token_loss"):
+        source = at("megatron/core/distributed/finalize_model_grads.py", 562)
+        return Stance("after", "reduces sums and divides by tokens afterwards", source, "calculate_per_token_loss")
+    option = "ddp_average_in_collective"
+    if subject.value(option):
+        return Stance("collective", "averages in the collective", at(ddp, 198), option)
+    return Stance("before", "divides gradients by the ranks before it reduces them", at(ddp, 203), option)

@@ -90,19 +90,26 @@ def unit(subject: Subject) -> Stance | None:
     return Stance("steps", "counts its schedule in iterations", at(_TRAINING, 1835), "train_iters")
 
 
+@stance("D315")
+def peak(subject: Subject) -> Stance | None:
+    """One number."""
+    rate = subject.leaf("optimizer.lr")
+    if rate is None:
+        return None
+    ways = Whatever("set --lr to {kind}")
+    return Stance(number(rate), f"peaks at {number(rate)}, by --lr", at(_SCHEDULER, 226), "lr", ways)
+
+
 @stance("D322")
-def resumed(subject: Subject) -> Stance:
-    """Stops at a schedule that is not that of the checkpoint, unless told which to take."""
-    ways = {
-        "configuration": "--override-opt_param-scheduler",
-        "checkpoint": "--use-checkpoint-opt_param-scheduler",
-        "stops": "leave --override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler out",
-    }
-    if subject.value("override_opt_param_scheduler"):
-        says = "takes the schedule of the configuration, by --override-opt_param-scheduler"
-        return Stance("configuration", says, at(_SCHEDULER, 328), "override_opt_param_scheduler", ways)
-    if subject.value("use_checkpoint_opt_param_scheduler"):
-        says = "takes the schedule of the checkpoint, by --use-checkpoint-opt_param-scheduler"
-        return Stance("checkpoint", says, at(_SCHEDULER, 338), "use_checkpoint_opt_param_scheduler", ways)
-    says = "stops where the configuration's schedule is not that of the checkpoint"
-    return Stance("stops", says, at(_SCHEDULER, 333), "override_opt_param_scheduler", ways)
+def warmup_length(subject: Subject) -> Stance | None:
+    """Iterations, samples, or a share of the decay, not of the run."""
+    length, unit = subject.leaf("schedule.warmup"), subject.leaf("schedule.unit") or "steps"
+    if length is None:
+        return None
+    fraction = subject.value("lr_warmup_fraction")
+    ways = Whatever("set --lr-warmup-iters")
+    if fraction is not None:
+        says = f"warms up over {number(length)} {unit}, {number(fraction)} of the decay"
+        return Stance(f"{unit} {number(length)}", says, at(_TRAINING, 1841), "lr_warmup_fraction", ways)
+    says = f"warms up over {number(length)} {unit}"
+    return Stance(f"{unit} {number(length)}", says, at(_TRAINING, 1843), "lr_warmup_iters", ways)

@@ -79,32 +79,6 @@ def scale(subject: Subject) -> Stance:
     return Stance("mean", says, at(_DDP, 203), _PER_TOKEN)
 
 
-@stance("D305")
-def log(subject: Subject) -> Stance | None:
-    """The mean since the last line."""
-    interval = subject.leaf("logging.interval")
-    if interval is None:
-        return None
-    says = f"logs the mean of the {interval} steps since the last line"
-    kind = "step" if interval == 1 else "mean"
-    return Stance(kind, says, at("megatron/training/training.py", 2661), "log_interval", {"step": "--log-interval 1"})
-
-
-@stance("D306")
-def terms(subject: Subject) -> Stance | None:
-    """Balancing loss and z-loss, each where its coefficient is not 0."""
-    if not subject.leaf("model.moe.experts"):
-        return None
-    weights = [weight for weight in subject.leaf("model.moe.aux_loss_coefficient") or () if weight]
-    z_loss = subject.leaf("model.moe.z_loss_coefficient")
-    parts = [f"a balancing loss of weight {number(weight)} in each layer" for weight in weights]
-    parts += [f"a z-loss of weight {number(z_loss)}"] if z_loss else []
-    says = f"adds {' and '.join(parts)}" if parts else "adds no term"
-    kind = ", ".join(parts) or "none"
-    ways = {"none": "--moe-router-load-balancing-type none, and leave --moe-z-loss-coeff out"}
-    return Stance(kind, says, at("megatron/core/transformer/moe/router.py", 493), None, ways)
-
-
 @stance("D314")
 def balance(subject: Subject) -> Stance | None:
     """The mean over micro batches and ranks."""
@@ -112,3 +86,16 @@ def balance(subject: Subject) -> Stance | None:
         return None
     ways = Whatever("divide --moe-aux-loss-coeff by the micro batches, or choose the coefficient anew")
     return Stance("mean", "averages it over micro batches and ranks", at(_SCHEDULES, 305), None, ways)
+
+
+@stance("D306")
+def z_loss(subject: Subject) -> Stance | None:
+    """Where its coefficient is given."""
+    if not subject.leaf("model.moe.experts"):
+        return None
+    weight, source = subject.leaf("model.moe.z_loss_coefficient"), at("megatron/core/transformer/moe/router.py", 509)
+    ways = {"none": "leave --moe-z-loss-coeff out"}
+    if not weight:
+        return Stance("none", "has no z-loss, for --moe-z-loss-coeff is not given", source, "moe_z_loss_coeff")
+    says = f"adds a z-loss of weight {number(weight)} in each layer"
+    return Stance(number(weight), says, source, "moe_z_loss_coeff", ways)

@@ -118,11 +118,3 @@ def clip_bound(subject: Subject) -> Stance | None:
         says = f"does not clip, for no norm is above {number(bound)}"
         return Stance("off", says, source, "training.max_norm", ways)
     return Stance(f"bound {number(bound)}", f"clips the norm at {number(bound)}", source, "training.max_norm", ways)
-
-
-@stance("D315")
-def broken_gradients(subject: Subject) -> Stance:
-    """No check."""
-    source = at(subject, "distributed/utils.py:307", "distributed/utils.py:403", "distributed/utils.py:603")
-    says = "checks nothing and takes the step: one NaN makes the norm NaN, clipping spreads it to every weight"
-    return Stance("goes on", says, source, "training.max_norm")

@@ -104,3 +104,14 @@ def mixed_precision(subject: Subject) -> Stance | None:
     ways = {f"{compute} cast": "give FSDP more than one rank (data_parallel_shard_degree)"}
     says = f"runs matrix products in {compute} by autocast, and norms and residuals in fp32"
     return Stance(f"{compute} autocast", says, source, option, ways)
+
+
+@stance("D305")
+def division(subject: Subject) -> Stance | None:
+    """In the collective at 0.1.0; since then the loss is divided before the backward pass."""
+    if subject.leaf("precision.grad_reduce") is None:
+        return None
+    if subject.reading.version == "0.1.0":
+        return Stance("collective", "averages in the collective of FSDP", _policy(subject))
+    source = at(subject, "", "models/llama3/infra/parallelize.py:284", "distributed/fsdp.py:41")
+    return Stance("before", "divides the loss before the backward pass, and reduces by sums", source)

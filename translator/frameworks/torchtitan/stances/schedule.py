@@ -87,11 +87,27 @@ def unit(subject: Subject) -> Stance:
     return Stance("steps", "counts its schedule in optimizer steps", source, "training.steps")
 
 
+@stance("D315")
+def peak(subject: Subject) -> Stance | None:
+    """One number."""
+    rate = subject.leaf("optimizer.lr")
+    if rate is None:
+        return None
+    option = "optimizer.param_groups" if subject.version >= (0, 3) else "optimizer.lr"
+    ways = Whatever("set the lr of the optimizer to {kind}")
+    source = at(
+        subject, "components/optimizer.py:282", "components/optimizer.py:306", "components/optimizer/optimizer.py:391"
+    )
+    return Stance(number(rate), f"peaks at {number(rate)}, the optimizer's rate", source, option, ways)
+
+
 @stance("D322")
-def resumed(subject: Subject) -> Stance:
-    """Up to 0.2.2 the saved state brings the peak along; since 0.3.0 it is the step alone."""
-    source = _line(subject, 81, 81, 243)
-    if subject.version >= (0, 3):
-        return Stance("configuration", "takes the schedule of the configuration, at the saved step", source)
-    says = "takes the shape of the configuration, and the peak of the checkpoint (base_lrs)"
-    return Stance("mixed", says, source, None, {"configuration": "take torchtitan 0.3.0, which saves the step alone"})
+def warmup_length(subject: Subject) -> Stance | None:
+    """Steps, at most those of the schedule."""
+    length = subject.leaf("schedule.warmup")
+    if length is None:
+        return None
+    option, source = f"{_S}warmup_steps", _line(subject, 104, 114, 105)
+    absent = "" if subject.given(option) else ", the default of warmup_steps"
+    ways = Whatever("set warmup_steps")
+    return Stance(f"steps {number(length)}", f"warms up over {number(length)} steps{absent}", source, option, ways)

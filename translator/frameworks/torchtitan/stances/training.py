@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from translator.differences.registry import Stance, stance
-from translator.differences.wording import number
 from translator.frameworks.torchtitan import addresses
 from translator.subject import Subject
 
@@ -86,35 +85,17 @@ def scale(subject: Subject) -> Stance | None:
     return Stance("mean", says, "torchtitan/models/llama3/infra/parallelize.py:284 at 0.2.2")
 
 
-@stance("D305")
-def log(subject: Subject) -> Stance | None:
-    """The last step's loss."""
-    interval = subject.leaf("logging.interval")
-    if interval is None:
-        return None
-    says = f"logs the loss of one step in {interval}, and of the first"
-    source = at(subject, "train.py:448", "train.py:607", "trainer.py:877")
-    kind = "step" if interval == 1 else "last"
-    return Stance(kind, says, source, "metrics.log_freq", {"step": "set metrics.log_freq to 1"})
-
-
-@stance("D306")
-def terms(subject: Subject) -> Stance | None:
-    """No term: experts are balanced by a bias."""
-    if not subject.leaf("model.moe.experts"):
-        return None
-    rate = subject.leaf("model.moe.router_bias_rate")
-    says = "adds no term"
-    if rate:
-        says += f"; it moves a bias of each expert by {number(rate)} per step"
-    source = at(
-        subject, "components/loss.py:18", "components/optimizer.py:429", "components/optimizer/optimizer.py:512"
-    )
-    return Stance("none", says, source)
-
-
 @stance("D314")
 def balance(subject: Subject) -> Stance | None:
     """There is no balancing loss whose weight could be asked for."""
     _ = subject
     return None
+
+
+@stance("D306")
+def z_loss(subject: Subject) -> Stance | None:
+    """None."""
+    if not subject.leaf("model.moe.experts"):
+        return None
+    source = at(subject, "components/loss.py:18", "components/loss.py:22", "components/loss.py:32")
+    return Stance("none", "has the cross entropy alone, and no z-loss", source)
