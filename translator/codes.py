@@ -38,6 +38,12 @@ CORE: dict[str, tuple[str, str]] = {
         "Example: a value that the neutral spec has no place for.\n"
         "Way out: what the message says, or leave the target out.",
     ),
+    "R044": (
+        "fault of ttx",
+        "ttx itself failed while it checked this file. The other files are checked all the same; the exit code is 3.\n"
+        "Example: a rule that did not expect a value.\n"
+        "Way out: report it with the source; until then --ignore does not help, leave the file out.",
+    ),
     "L290": (
         "the result does not say what the source says",
         "After writing, ttx reads its own output back and compares it with the source. Every difference must be "

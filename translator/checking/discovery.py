@@ -23,6 +23,7 @@ _SKIPPED = frozenset(
         *(".ipynb_checkpoints", ".cache", ".idea", ".vscode"),
     }
 )
+_HERE = os.path.join(os.curdir, "")
 _MARKER_OF_VENV = "pyvenv.cfg"
 _UNREADABLE = "R040"
 
@@ -83,7 +84,7 @@ def _walk(folder: str, excluded: Excluded) -> Iterator[Candidate | Unreadable]:
             continue
         below: list[str] = []
         for entry in found:
-            path = entry.name if here == os.curdir else entry.path
+            path = entry.path.removeprefix(_HERE)
             try:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name not in _SKIPPED and not excluded(path):

@@ -34,7 +34,8 @@ class Report:
     """What there is to say about one file.
 
     A finding without a place is about the file as a whole. ``configurations`` counts those in it: 0 where it is none,
-    or cannot be read. ``failed`` says that a file that was named cannot be read. ``text`` is kept for standard input,
+    or cannot be read. ``failed`` says that a file that was named cannot be read,
+    ``fault`` that ttx has one. ``text`` is kept for standard input,
     which cannot be read again.
     """
 
@@ -42,6 +43,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     configurations: int = 0
     failed: bool = False
+    fault: bool = False
     text: str | None = None
 
 
@@ -69,6 +71,16 @@ def examine(
     except (RecursionError, MemoryError):
         report.findings.append(unreadable("it is nested too deeply"))
         report.failed = candidate.named
+    except TtxError:
+        raise
+    except Exception as error:
+        if os.environ.get("TTX_DEBUG"):
+            raise
+        # The other files are worth checking all the same.
+        message = f"a fault of ttx: {type(error).__name__}: {error}"
+        fix = "please report it with the source; TTX_DEBUG=1 shows where it happened"
+        report.findings.append(Finding("R044", Level.ERROR, message, fix))
+        report.fault = True
     report.findings = [finding for finding in _once(report.findings) if settings.tells(finding.code)]
     return report
 
@@ -184,7 +196,7 @@ def _placed(finding: Finding, source: Source) -> Finding:
         return replace(finding, place=_definition(source))
     if place is None or place.file == source.name or os.path.isabs(place.file) or source.folder is None:
         return finding
-    beside = os.path.join(source.folder, place.file)
+    beside = os.path.normpath(source.folder / place.file)
     if os.path.exists(beside):
         return replace(
             finding,

@@ -14,7 +14,7 @@ from translator.project import Project, project
 
 _PREFIX = re.compile(r"[RSLDMP]\d{0,3}")
 # What cannot be read or is no configuration is told whatever is selected.
-ALWAYS = ("R040", "R041")
+ALWAYS = ("R040", "R041", "R044")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ exit code:
   0  no errors (warnings and notes do not count; --strict and --level change this)
   1  errors
   2  a file that was named cannot be read or is no configuration, or the call is wrong
+  3  a fault of ttx
 
 examples:
   ttx check train.sh
@@ -228,6 +229,8 @@ def _count(number: int, word: str) -> str:
 
 
 def _exit_code(findings: Sequence[Told], reports: Sequence[Report], parsed: argparse.Namespace) -> int:
+    if any(report.fault for report in reports):
+        return 3
     if any(report.failed for report in reports):
         return 2
     level = Level(parsed.level)
