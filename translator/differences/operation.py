@@ -100,7 +100,7 @@ def end_of_document_loss(pair: Pair) -> str | None:
     Why: the first token of the next document cannot be known; its loss of about the logarithm of the vocabulary is part
     of the mean or is not.
     Example: documents of 500 tokens add some 0.02 to the mean loss.
-    Fix: leave --eod-mask-loss out, or mask these labels in the data.
+    Fix: count them on both sides, or mask these labels in the data where there is no option.
     """
     return None if _synthetic(pair) else "one prediction per document"
 
