@@ -180,6 +180,8 @@ REASONS: tuple[tuple[str, set[str]], ...] = (
     ("pipeline_stage", {"S218"}),
     ("contains invalid value", {"S218"}),
     ("batch related parameters were found", {"S212"}),
+    ("ElasticityConfigError", {"S212"}),
+    ("ElasticityIncompatibleWorldSize", {"S212"}),
     ("load_balance_coeff", {"S243"}),
     ("curriculum_metrics", {"S222"}),
     ("KeyError", {"S222"}),
@@ -308,6 +310,19 @@ REFUSED: dict[str, tuple[Any, int]] = {
         },
         8,
     ),
+}
+
+
+_ELASTIC: dict[str, Any] = {"enabled": True, "max_train_batch_size": 2000, "micro_batch_sizes": [2, 4, 6]}
+TAKEN |= {
+    "elastic": ({"elasticity": {**_ELASTIC, "version": 0.1}}, {}),
+    "elastic small": ({"elasticity": {**_ELASTIC, "version": 0.1, "prefer_larger_batch": False}}, {}),
+    "elastic nodes": ({"elasticity": {**_ELASTIC, "version": 0.2, "num_gpus_per_node": 4}}, {}),
+    "elastic few": ({"elasticity": {**_ELASTIC, "version": 0.2, "max_train_batch_size": 100, "max_gpus": 8}}, {}),
+}
+REFUSED |= {
+    "elastic ranks": ({"elasticity": {**_ELASTIC, "version": 0.1, "max_gpus": 4}}, 8),
+    "elastic list": ({"elasticity": {**_ELASTIC, "version": 0.1, "micro_batch_sizes": [2, -1]}}, 8),
 }
 
 

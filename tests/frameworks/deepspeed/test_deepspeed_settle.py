@@ -280,7 +280,7 @@ def test_torch_autocast_keeps_the_weights() -> None:
         ({"data_types": {"grad_accum_dtype": "float8"}}, "S209"),
         ({"bf16": {"enabled": True}, "data_types": {"param_dtype": "fp32"}}, "S209"),
         ({"optimizer": {"type": "AdamW", "params": {"max_grad_norm": 1.0}}}, "S211"),
-        ({"elasticity": {"enabled": True}}, "S212"),
+        ({"elasticity": {"enabled": True, "max_train_batch_size": 64, "micro_batch_sizes": [2]}}, "S212"),
         ({"optimizer": {"type": "Lamb"}, "fp16": {"enabled": True, "loss_scale": 128}}, "S216"),
         ({"scheduler": {"type": "WarmupDecayLR", "params": {}}}, "S217"),
         ({"checkpoint": {"tag_validation": "off"}}, "S218"),

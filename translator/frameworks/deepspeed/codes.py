@@ -180,9 +180,9 @@ CODES: dict[str, tuple[str, str]] = {
         'Example: `"params": {"max_grad_norm": 1.0}`. Way out: `"gradient_clipping": 1.0` at the top level.',
     ),
     "S212": (
-        "batch sizes beside elastic training",
-        f"Elastic training picks the sizes itself and refuses stated ones ({_CONFIG}:727).\n"
-        "Example: `train_batch_size` with `elasticity.enabled`. Way out: drop one.",
+        "elastic training that does not start",
+        f"Elastic training picks the batch from `max_train_batch_size`, `micro_batch_sizes` and the number of ranks (deepspeed/elasticity/elasticity.py:287). It refuses stated sizes ({_CONFIG}:727), a section that lacks or mistypes what it needs, and a number of ranks that the batch does not divide among.\n"
+        "Example: `train_batch_size` with `elasticity.enabled`. Way out: drop one, or change the key in the message.",
     ),
     "S213": (
         "configuration and trainer disagree",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from translator.frameworks.deepspeed import addresses as at
+from translator.frameworks.deepspeed.settle.elastic import SECTION, settle_elastic
 from translator.frameworks.deepspeed.settle.state import CONFIG, WORLD_SUPPLY, Number, State
 from translator.native import WORLD_SIZE
 
 _KEYS = (at.TRAIN_BATCH, at.MICRO_BATCH, at.ACCUMULATION)
-_ELASTIC = "elasticity"
 
 
 def settle_degrees(state: State) -> None:
@@ -59,8 +59,10 @@ def _divides(state: State, world: int, tensor: int, sequence: int, expert: int) 
 
 def settle_batch(state: State) -> None:
     """The three sizes, as far as they follow."""
-    if state.on(f"{_ELASTIC}.enabled") and not state.since("0.19.8"):
-        _elastic(state)
+    if state.on(f"{SECTION}.enabled") and not state.since("0.19.8"):
+        settle_elastic(state)
+        if all(state.number(key) for key in _KEYS) and (dp := state.number(at.DP)):
+            _check(state, dp)
         return
     stated = {key: state.get(key) for key in _KEYS}
     unknown = [key for key in _KEYS if state.missing(key) is not None]
@@ -161,16 +163,6 @@ def _check(state: State, dp: Number) -> None:
     real = state.number(at.DATA_PARALLEL)
     consumed = train if real is None else micro * steps * real
     state.put(at.GLOBAL_BATCH, _whole(consumed), "micro batch times accumulation times ranks with samples of their own")
-
-
-def _elastic(state: State) -> None:
-    """Elastic training picks the sizes itself and refuses stated ones (runtime/config.py:700-735)."""
-    stated = [key for key in _KEYS if state.given(key)]
-    if stated and not state.on(f"{_ELASTIC}.ignore_non_elastic_batch_info"):
-        message = f"{stated[0]} is stated although elasticity is on, which refuses that ({CONFIG}:727)"
-        state.say("S212", message, stated[0], "drop it, or set elasticity.ignore_non_elastic_batch_info")
-    for key in _KEYS:
-        state.lack(key, key, "elastic training picks it from the number of GPUs", "write the size and drop elasticity")
 
 
 def _whole(value: Number) -> Number:
