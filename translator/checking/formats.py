@@ -122,8 +122,8 @@ def github(findings: Sequence[Told]) -> Iterator[str]:
         properties = ",".join(
             f"{key}={_property(str(value))}" for key, value in {**where, "title": finding.code}.items()
         )
-        fix = f"\n{finding.fix}" if finding.fix else ""
-        yield f"::{words[finding.level]} {properties}::{_data(f'{finding.message}{fix}')}"
+        fix = f"\n{one_line(finding.fix)}" if finding.fix else ""
+        yield f"::{words[finding.level]} {properties}::{_data(f'{one_line(finding.message)}{fix}')}"
 
 
 def _data(value: str) -> str:
