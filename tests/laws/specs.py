@@ -72,7 +72,6 @@ def _parallel(draw: Draw, flat: Flat, kind: str) -> None:
             "parallel.loss_parallel": _flag(draw) if tensor > 1 else None,
             "parallel.context": context,
             "parallel.context_method": _pick(draw, "ring", "all_gather", "all_to_all") if context > 1 else None,
-            "parallel.rank_order": _maybe(draw, "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
             "parallel.pipeline.degree": pipeline,
             f"{prefix}replicate": replicate,
             f"{prefix}shard": shard,
@@ -91,6 +90,9 @@ def _parallel(draw: Draw, flat: Flat, kind: str) -> None:
         expert = _pick(draw, *(count for count in (1, 2, 4, 8) if (shard_degree * context) % count == 0))
         flat["parallel.expert_tensor"] = tensor if expert * tensor > shard_degree * context else _pick(draw, 1, tensor)
     flat["parallel.expert"] = expert
+    # Pipeline ranks before data ranks ask for one data parallel degree, of attention and of experts.
+    alike = pipeline == 1 or flat.get("parallel.expert_tensor", tensor) * expert == tensor * context
+    flat["parallel.rank_order"] = _maybe(draw, "tp-cp-ep-dp-pp", *(["tp-cp-ep-pp-dp"] if alike else []))
 
 
 def _model(draw: Draw, flat: Flat, kind: str) -> None:
@@ -121,7 +123,7 @@ def _model(draw: Draw, flat: Flat, kind: str) -> None:
             "model.kv_heads": kv_heads,
             "model.head_dim": None if latent else head_dim,
             "model.vocab": vocab,
-            "model.vocab_padded": _pick(draw, padded, padded, vocab, padded + 1024),
+            "model.vocab_padded": _pick(draw, padded, padded, vocab if vocab % tensor == 0 else padded, padded + 1024),
             "model.vocab_divisor": _pick(draw, divisor, None),
             "model.positions": positions,
             "model.norm": norm,
@@ -138,8 +140,8 @@ def _model(draw: Draw, flat: Flat, kind: str) -> None:
             "model.hidden_dropout": _pick(draw, 0.0, 0.0, 0.1),
             "model.attention_dropout": _pick(draw, 0.0, 0.0, 0.1),
             "model.attention_softmax": _pick(draw, "vanilla", "vanilla", "off_by_one", "learnable"),
-            "model.attention_output_gate": _maybe(draw, False, True),
-            "model.attention_kernel": _maybe(draw, "auto", "flash", "fused", "sdpa", "flex", "varlen", "local"),
+            "model.attention_output_gate": None if latent else _maybe(draw, False, True),
+            "model.attention_kernel": _maybe(draw, "auto", "flash", "fused", "sdpa", "flex", "varlen"),
             "model.attention_mask": _pick(draw, "causal", "causal", "document"),
             "model.residual_fp32": _maybe(draw, False, True),
             "model.init_std": _pick(draw, 0.02, 0.006),
@@ -206,6 +208,8 @@ def _moe(draw: Draw, flat: Flat, layers: int) -> None:
     )
     capacity = _maybe(draw, 1.0, 1.25)
     biased = _flag(draw) and score == "sigmoid"
+    alone = flat["parallel.expert"] * flat.get("parallel.expert_tensor", 1) == 1
+    dispatcher = _pick(draw, "allgather", "alltoall", "alltoall" if alone else "flex")
     flat.update(
         {
             f"{prefix}experts": _pick(draw, 8, 16, 64),
@@ -229,11 +233,11 @@ def _moe(draw: Draw, flat: Flat, layers: int) -> None:
             f"{prefix}aux_loss_coefficient": None if balancing == ["none"] else [0.01] * len(balancing),
             f"{prefix}z_loss_coefficient": _maybe(draw, 0.001),
             f"{prefix}capacity_factor": capacity,
-            f"{prefix}capacity_padding": _flag(draw) if capacity else None,
+            f"{prefix}capacity_padding": _flag(draw) and dispatcher != "flex" if capacity else None,
             f"{prefix}drop_policy": _pick(draw, "probs", "position") if capacity else None,
             f"{prefix}scores_on_input": _flag(draw),
             f"{prefix}expert_bias_linear": _pick(draw, flat["model.bias_linear"], False),
-            f"{prefix}dispatcher": _pick(draw, "allgather", "alltoall", "flex"),
+            f"{prefix}dispatcher": dispatcher,
             f"{prefix}grouped_gemm": _flag(draw),
         }
     )
@@ -355,7 +359,7 @@ def _optimizer(draw: Draw, flat: Flat) -> None:
             f"{prefix}embedding_lr": _maybe(draw, None, 1e-3),
             f"{prefix}embedding_min_lr": None,
             f"{prefix}implementation": _maybe(draw, "fused", "foreach", "for_loop"),
-            f"{prefix}offload": _maybe(draw, False, True),
+            f"{prefix}offload": _maybe(draw, False, not flat.get("precision.fp8_parameters")),
         }
     )
     if flat[f"{prefix}offload"]:
@@ -430,9 +434,8 @@ def _recompute(draw: Draw, flat: Flat) -> None:
         method = _pick(draw, "modules", "modules", "operators", "every_nth", "memory_budget")
         flat[f"{prefix}method"] = method
         if method == "modules":
-            flat[f"{prefix}modules"] = draw(
-                st.sampled_from((["core_attn"], ["core_attn", "mlp"], ["layernorm", "moe_act"]))
-            )
+            act = ["layernorm", "moe_act"] if flat.get("model.moe.grouped_gemm") else ["layernorm"]
+            flat[f"{prefix}modules"] = draw(st.sampled_from((["core_attn"], ["core_attn", "mlp"], act)))
         elif method == "every_nth":
             flat[f"{prefix}layers"] = _pick(draw, 1, 2, 3)
         elif method == "memory_budget":
@@ -440,6 +443,10 @@ def _recompute(draw: Draw, flat: Flat) -> None:
 
 
 def _operation(draw: Draw, flat: Flat) -> None:
+    # A graph captures neither all layers' recomputation nor random numbers in what is recomputed.
+    dropped = flat["model.hidden_dropout"] or flat["model.attention_dropout"]
+    graphed = flat["recompute.mode"] == "none" or (flat["recompute.method"] == "modules" and not dropped)
+    captured = "attn" if flat.get("model.moe.experts") else "attn,mlp"
     flat["loss.normalization"] = _pick(draw, "global_tokens", "micro_batch_mean")
     deterministic = _maybe(draw, False, True)
     flat["loss.fused_cross_entropy"] = _maybe(draw, False, not deterministic)
@@ -483,7 +490,9 @@ def _operation(draw: Draw, flat: Flat) -> None:
             "launch.compile": _maybe(draw, False, True),
             "launch.garbage_collection_interval": _maybe(draw, 0, 50),
             "launch.process_group_timeout_seconds": _maybe(draw, 600, 90, 100),
-            "launch.cuda_graphs": _maybe(draw, "none", "local", "transformer_engine:attn,mlp"),
+            "launch.cuda_graphs": _maybe(
+                draw, "none", *(["local", f"transformer_engine:{captured}"] if graphed else [])
+            ),
             "launch.environment": draw(
                 st.sampled_from(
                     (

@@ -148,7 +148,7 @@ COMMANDS: dict[str, Command] = {
     "llama-no-rope": Command(f"{LLAMA} --no-rope-freq 4"),
     "llama-types": Command(
         f"{LLAMA} --exit-signal SIGINT --attention-backend flash --window-size 128,0 --window-attn-skip-freq 2 "
-        "--iterations-to-skip 3 5 --seed -1 --min-lr=-0.5 --lr 1_0e-4"
+        "--iterations-to-skip 3 5 --exit-interval -1 --mscale=-0.5 --lr 1_0e-4"
     ),
     "llama-phases": Command(
         f"{LLAMA} --fake-process-group --fp32-residual-connection --phase-transition-iterations 30,10"

@@ -30,7 +30,7 @@ class Megatron:
     versions = ("0.12.0", "0.14.0", "0.15.0", "0.16.0", "0.17.0", "0.18.0", "0.19.0")
     default_version = "0.18.0"
     knowledge = Knowledge(
-        codes=("translator.frameworks.megatron.codes",),
+        codes=("translator.frameworks.megatron.codes", "translator.frameworks.megatron.codes_start"),
         checks=("translator.frameworks.megatron.checks",),
         memory="translator.frameworks.megatron.memory",
         stances=tuple(

@@ -11,7 +11,18 @@ from functools import cache
 from typing import Any
 
 from translator.catalogue.model import Catalogue, load
-from translator.frameworks.megatron.settle import batch, config, model, operation, parallel, precision
+from translator.frameworks.megatron.settle import (
+    batch,
+    config,
+    experts,
+    limits,
+    model,
+    operation,
+    parallel,
+    precision,
+    start,
+    transformer,
+)
 from translator.frameworks.megatron.settle.batch import parse_batch_schedule
 from translator.frameworks.megatron.settle.engine import Rule, Settling, apply
 from translator.frameworks.megatron.settle.layout import layers_per_stage
@@ -39,8 +50,12 @@ RULES: tuple[Rule, ...] = (
     *operation.OPTIMIZER,
     *operation.CHECKPOINT,
     *precision.GRAPHS_LATE,
+    *limits.LIMITS,
     *batch.MICROBATCHES,
     *config.CONFIG,
+    *transformer.TRANSFORMER,
+    *experts.EXPERTS,
+    *start.START,
 )
 
 

@@ -116,7 +116,7 @@ def training_length(state: Settling) -> None:
         if not state[f"train_{unit}"]:
             continue
         for address in (f"train_{other}", f"lr_decay_{other}", f"lr_warmup_{other}"):
-            if state[address]:
+            if state[address] or (state[address] == 0 and not address.startswith("lr_warmup")):
                 message = f"training counts {unit}, --{address.replace('_', '-')} does not"
                 state.refuse("S112", message, address)
         if state["lr_warmup_fraction"] is not None and state[f"lr_warmup_{unit}"]:

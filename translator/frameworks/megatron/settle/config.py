@@ -9,7 +9,7 @@ is changed once more. Where it differs from the argument of the same name, or ha
 from __future__ import annotations
 
 from translator.frameworks.megatron.settle.engine import TRANSFORMER_CONFIG, Rules, Settling, because
-from translator.frameworks.megatron.settle.layout import layers_per_stage
+from translator.frameworks.megatron.settle.layout import layers_per_stage, parse_layout
 
 CONFIG = Rules()
 FROM_ARGS = "megatron/training/argument_utils.py"
@@ -123,6 +123,10 @@ def experts(state: Settling) -> None:
     padding = bool(state["moe_router_padding_for_quantization"] or state["moe_router_padding_for_fp8"])
     reason = _reason("--moe-router-padding-for-fp8 is its old spelling", 2090)
     state.field("moe_router_padding_for_quantization", padding, reason)
+    single = state["moe_router_topk"] == 1 and not state["moe_router_pre_softmax"]
+    softmax = state["moe_router_score_function"] in (None, "softmax")
+    if single and softmax and state["moe_router_load_balancing_type"] != "sinkhorn":
+        state.refuse("S107", "top-1 routing needs --moe-router-pre-softmax", "moe_router_topk")
     if state["num_experts"] is None:
         return
     if state["add_bias_linear"] and state["expert_tensor_parallel_size"] != 1:
@@ -130,10 +134,6 @@ def experts(state: Settling) -> None:
             f"experts with biases need an expert tensor parallel size of 1, not {state['expert_tensor_parallel_size']}"
         )
         state.refuse("S107", message, "num_experts", "add --disable-bias-linear")
-    single = state["moe_router_topk"] == 1 and not state["moe_router_pre_softmax"]
-    softmax = state["moe_router_score_function"] in (None, "softmax")
-    if single and softmax and state["moe_router_load_balancing_type"] != "sinkhorn":
-        state.refuse("S107", "top-1 routing needs --moe-router-pre-softmax", "moe_router_topk")
 
 
 @CONFIG.rule("config.moe_flex_dispatcher_backend", since="0.16")
@@ -204,12 +204,35 @@ def stages(state: Settling) -> None:
     if (uneven and counted) or (layout is not None and (uneven or counted)):
         message = "first and last stage, counted embedding or loss, and a layout exclude each other"
         state.refuse("S102", message, "pipeline_model_parallel_layout" if layout is not None else None)
+    for address in ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"):
+        count = state[address]
+        if layout is None and count is not None and count < 1:
+            state.refuse("S102", f"--{address.replace('_', '-')} is {count}", address, "give at least 1")
     split = layers_per_stage(state.values)
     known = any(finding.code in ("S102", "S103", "S113", "S117") for finding in state.native.findings)
     if not split and not known:
         message = f"{state['num_layers']} layers cannot be split over the pipeline stages as stated"
         state.refuse("S102", message, "pipeline_model_parallel_size")
     total = sum(sum(rank) for rank in split)
-    if split and layout is not None and total != state["num_layers"]:
-        message = f"the layout has {total} decoder layers, --num-layers says {state['num_layers']}"
-        state.refuse("S102", message, "pipeline_model_parallel_layout")
+    if split and layout is not None:
+        if total != state["num_layers"]:
+            message = f"the layout has {total} decoder layers, --num-layers says {state['num_layers']}"
+            state.refuse("S102", message, "pipeline_model_parallel_layout")
+        _check_layout(state, parse_layout(layout))
+
+
+def _check_layout(state: Settling, stages: list[str]) -> None:
+    """Where embedding, prediction and loss may stand (``pipeline_parallel_layer_layout.py:85``, core 0.18.0)."""
+    flat, depth = "".join(stages), state["mtp_num_layers"] or 0
+    pipeline, predicting = state["pipeline_model_parallel_size"], [stage for stage in stages if "m" in stage]
+    early = stages[:-pipeline] if len(stages) > pipeline else []
+    wrong = [
+        (not flat.startswith("E") or flat.count("E") != 1, "begins with the embedding (E), which stands once"),
+        (not flat.endswith("L") or flat.count("L") != 1, "ends with the loss (L), which stands once"),
+        (flat.count("m") != depth, f"has as many m as --mtp-num-layers says ({depth})"),
+        ("t" in flat.partition("m")[2], "has no decoder layer (t) after multi-token prediction (m)"),
+        (len(predicting) > 1 or any("m" in stage for stage in early), "has all m on one of the last stages"),
+    ]
+    for bad, rule in wrong:
+        if bad:
+            state.refuse("S102", f"a pipeline layout {rule}", "pipeline_model_parallel_layout")

@@ -102,6 +102,12 @@ class Settling:
         place = given.place if given else None
         self.native.findings.append(Finding(code, level, message, fix, place, written))
 
+    def refuse_where(self, code: str, wrong: Iterable[tuple[object, str, str]]) -> None:
+        """`refuse` for every ``(whether, address to blame, message)`` that holds."""
+        for holds, option, message in wrong:
+            if holds:
+                self.refuse(code, message, option)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:

@@ -133,8 +133,9 @@ def expert_data_size(state: Settling) -> None:
     total = state.need("expert_tensor_parallel_size") * state.need("expert_model_parallel_size")
     total *= state.need("pipeline_model_parallel_size")
     world = state.need("world_size")
-    # Without experts this grid is a part of the other one, which has been checked.
-    if world % total and state["num_experts"]:
+    # Where nothing sets it apart this grid is a part of the other one, which has been checked.
+    apart = state["num_experts"] or state["expert_tensor_parallel_size"] != state["tensor_model_parallel_size"]
+    if world % total and apart:
         message = f"world size ({world}) is not a multiple of expert tensor x expert x pipeline parallel size ({total})"
         state.refuse("S100", message, "expert_model_parallel_size")
     if world >= total:

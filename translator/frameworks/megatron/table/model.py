@@ -190,6 +190,9 @@ def _write_positions(spec: SpecView, sink: Sink) -> None:
     if latent:
         if not sink.put("rope_type", "yarn" if scaling == "yarn" else "rope") and scaling == "none":
             sink.put("rotary_scaling_factor", 1.0, "this version always has yarn, which does nothing then")
+        if sink.get("rope_type") == "rope":
+            # Refused otherwise (core/transformer/transformer_config.py:2638, core 0.18.0).
+            sink.put("apply_rope_fusion", False, "the fused kernel of latent attention knows yarn only")
         if scaling == "yarn":
             if factor is not None:
                 sink.put("rotary_scaling_factor", factor)
@@ -278,6 +281,9 @@ def _write_activation(spec: SpecView, sink: Sink) -> None:
         return
     option = _ACTIVATIONS.get((gated, activation))
     if option is not None and sink.put(option, True):
+        if option == "squared_relu" and spec("model.bias_linear") is not False:
+            # Refused otherwise (core/transformer/transformer_config.py:1890, core 0.18.0).
+            sink.put("bias_gelu_fusion", False, "this activation has no fused kernel")
         return
     why = f"no activation {'gated ' if gated else ''}{activation} on the command line"
     if gated:
