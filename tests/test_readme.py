@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-EXPECTED_CODES = {"ttx convert": {0, 1}, "ttx render": {0, 1}}
+EXPECTED_CODES = {"ttx convert": {0, 1}, "ttx render": {0, 1}, "ttx check": {0, 1}}
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def pattern(shown: str) -> re.Pattern[str]:
 
 def test_every_block_is_either_run_here_or_by_the_continuous_integration() -> None:
     languages = [language for language, _ in BLOCK.findall(README)]
-    assert set(languages) == {"sh", "console"}
+    assert set(languages) == {"sh", "console", "toml", "yaml"}
     assert languages.count("sh") == README.count("<!-- command: ") == 2
     assert languages.count("console") == README.count("<!-- example -->")
     assert len(steps()) >= 15
@@ -72,6 +72,23 @@ def test_the_examples(tmp_path: Path) -> None:
         assert done.returncode in allowed, f"$ {step.command}\n{output}"
         if step.shown.strip():
             assert pattern(step.shown).match(output), f"$ {step.command}\nshown:\n{step.shown}\nis:\n{output}"
+
+
+def test_the_settings_that_it_shows_are_settings(tmp_path: Path) -> None:
+    from translator.project import project
+
+    (text,) = [body for language, body in BLOCK.findall(README) if language == "toml"]
+    (tmp_path / "pyproject.toml").write_text(text)
+    found = project(tmp_path)
+    assert found.versions
+    assert found.targets
+    assert found.files
+
+
+def test_the_hooks_that_it_shows_exist() -> None:
+    (text,) = [body for language, body in BLOCK.findall(README) if language == "yaml"]
+    shown = re.findall(r"- id: (\S+)", text)
+    assert sorted(shown) == sorted(re.findall(r"- id: (\S+)", (ROOT / ".pre-commit-hooks.yaml").read_text()))
 
 
 @pytest.mark.parametrize("version", ["0.12.0", "0.19.0", "0.1.0", "0.2.2"])
