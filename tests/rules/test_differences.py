@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,21 @@ def test_a_configuration_does_not_differ_from_itself(folder: str) -> None:
     done = api.convert(one, f"{one.framework}@{one.version}")
     if not done.alters_training:
         assert api.differences(done) == []
+
+
+@pytest.mark.parametrize("target", ["megatron@0.18.0", "torchtitan@0.2.2", "torchtitan@0.3.0", "deepspeed@0.19.2"])
+@pytest.mark.parametrize("folder", ["mixtral-8x7b-megatron", "llama3-8b-old-torchtitan", "qwen2-7b-hf-deepspeed"])
+def test_differences_about_training_name_the_versions_they_were_read_from(folder: str, target: str) -> None:
+    case = yaml.safe_load((EXAMPLES / folder / "case.yaml").read_text(encoding="utf-8"))
+    options = ReadOptions(world_size=case.get("world_size"), model=case.get("model"))
+    reading = api.read(str(EXAMPLES / folder / case["source"]), framework=case["framework"], options=options)
+    found = [finding for finding in api.differences(api.convert(reading, target)) if "D300" <= finding.code < "D330"]
+    same = target.partition("@")[0] == case["framework"].partition("@")[0]
+    assert found or same
+    assert len(found) == len({finding.code for finding in found})
+    for finding in found:
+        sources = re.findall(r"\(([^()]*:\d+ at [^()]*\d)\)", finding.message)
+        assert len(sources) == 2, finding.message
 
 
 def test_a_difference_stays_silent_where_one_side_has_no_answer() -> None:

@@ -51,7 +51,8 @@ def division_by_ranks(pair: Pair) -> str | None:
     Example: on 64 ranks a sum in fp16 overflows where the mean is above 1,023.
     Fix: reduce in fp32, or divide in the same place.
     """
-    if "fp16" not in {side.leaf("precision.grad_reduce") for side in (pair.left, pair.right)}:
+    sides = ((pair.left, pair.source), (pair.right, pair.target))
+    if not any(stance.kind == "after" and side.leaf("precision.grad_reduce") == "fp16" for side, stance in sides):
         return None
     ranks = max(side.size("parallel.data.degree") for side in (pair.left, pair.right))
     return None if ranks == 1 else f"a sum over {ranks} ranks overflows where the mean is above {65504 / ranks:,.0f}"

@@ -81,7 +81,7 @@ def warmup_length(pair: Pair) -> str | None:
     if curves is None:
         return ""
     left, right = (curve.warmup - curve.warmup_offset if curve.warmup else 0.0 for curve in curves)
-    if abs(left - right) <= max(0.5, 0.005 * max(left, right)):
+    if abs(left - right) <= max(1.5, 0.005 * max(left, right)):
         return None
     return f"the peak is reached after {left:,.0f} steps against {right:,.0f}"
 
