@@ -230,11 +230,23 @@ def default_sequence_length(subject: Subject) -> Iterator[Remark]:
     Source: torchtitan/config/job_config.py:261 (0.2.2), config/configs.py:52 (0.3.0).
     """
     option = "training.seq_len"
-    longest, length = _number(subject, f"{at.MODEL}max_positions"), _number(subject, option)
+    longest, length = _positions(subject), _number(subject, option)
     flavor = str(subject.value(f"{at.MODEL}name", ""))
     if subject.given(option) is None and longest > 2 * length > 0 and "debug" not in flavor:
         message = f"seq_len is not set, so it is {length:,}; {flavor} has {longest:,} positions"
         yield Remark(message, "state training.seq_len", option=option)
+
+
+def _positions(subject: Subject) -> int:
+    """The positions of the flavor itself, which 0.2.2 adjusts to the sequence (models/llama3/model/args.py:49)."""
+    if _python(subject):
+        return _number(subject, f"{at.MODEL}max_positions")
+    from translator.frameworks.torchtitan.flavors import arguments
+
+    version = ".".join(map(str, subject.version))
+    found = arguments(str(subject.value("model.name")), str(subject.value("model.flavor")), version)
+    longest = (found or {}).get("max_seq_len")
+    return longest if isinstance(longest, int) else 0
 
 
 @rule("P561")

@@ -117,9 +117,6 @@ def _workers(state: State, loader: str) -> None:
     workers = state.number(f"{loader}.num_workers")
     if workers < 0:
         state.say("S141", f"num_workers is {workers}, and a data loader takes 0 or more", f"{loader}.num_workers")
-    option = f"{loader}.prefetch_factor"
-    if workers == 0 and state.get(option) is not None:
-        state.say("S141", "prefetch_factor is for num_workers above 0", option, "more workers, or no prefetch_factor")
 
 
 def _datasets(state: State, names: Names, *, text: bool) -> None:
