@@ -48,7 +48,6 @@ def loss(subject: Subject) -> Stance | None:
     ways = {"global tokens": "set average_tokens_across_devices" if trains_by_transformers(subject) else way}
     if trains_by_transformers(subject) and subject.leaf("batch.accumulation") != 1:
         says = "is handed a loss over a rank's tokens of the step by transformers' Trainer, and averages ranks"
-        ways["micro batch means"] = "write a training loop of your own around engine.backward"
         return Stance("rank means", says, trainer(_TRAINER, 2343), option, ways)
     says = "divides each micro batch's mean by the accumulation steps"
     source = each(subject, f"{ENGINE}:2129", f"{ENGINE}:2877", f"{ENGINE}:3413")

@@ -23,6 +23,7 @@ def loss(subject: Subject) -> Stance:
     ways = {
         "global tokens": "add --calculate-per-token-loss",
         "micro batch means": "leave --calculate-per-token-loss out",
+        "rank means": "add --calculate-per-token-loss and convert again, so that both sides count tokens",
     }
     if subject.value(_PER_TOKEN):
         says = "divides the summed loss by the tokens of the global batch that count"
