@@ -95,7 +95,7 @@ def buffers(subject: Subject) -> Stance | None:
         kind = "bf16" if asked.startswith("b") else "fp16"
         ways = {"fp32": "leave data_types.buffer_dtype out"}
         return Stance(kind, says, at(f"{ENGINE}:1359"), "data_types.buffer_dtype", ways)
-    source = each(subject, "", f"{ENGINE}:1577", f"{ENGINE}:1851")
+    source = each(subject, "", f"{ENGINE}:1371", f"{ENGINE}:1862")
     return Stance("fp32", "casts parameters alone, so that rotary frequencies stay in fp32", source)
 
 

@@ -42,7 +42,7 @@ def warmup_start(subject: Subject) -> Stance | None:
     if warmup is None or subject.leaf("schedule.decay") is None or not _known(subject):
         return None
     option = _option(subject, f"{_P}warmup_num_steps", "hf.warmup_steps")
-    source = at(f"{_FILE}:689") if _own(subject) else trainer(_TRAINER, 138)
+    source = at(f"{_FILE}:691") if _own(subject) else trainer(_TRAINER, 138)
     if not warmup:
         return Stance("no warm-up", f"trains at the peak from the first step ({_name(subject)})", source, option)
     start = subject.leaf("schedule.warmup_start_lr") or 0.0

@@ -83,7 +83,7 @@ def unit(subject: Subject) -> Stance | None:
         return None
     if kind == "samples":
         says = "counts its schedule in samples that were consumed"
-        return Stance("samples", says, at(_TRAINING, 1850), "train_samples", {"steps": "train by --train-iters"})
+        return Stance("samples", says, at(_TRAINING, 1852), "train_samples", {"steps": "train by --train-iters"})
     if subject.leaf("batch.steps"):
         says = "counts its schedule in samples, each iteration taken as one global batch"
         return Stance("samples", says, at(_TRAINING, 1835), "train_iters")

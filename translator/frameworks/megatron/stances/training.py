@@ -47,7 +47,7 @@ def ranks(subject: Subject) -> Stance:
     """Data-parallel ranks."""
     _ = subject
     says = "counts data-parallel ranks alone: all ranks over tensor, pipeline and context parallel sizes"
-    return Stance("data-parallel ranks", says, at("megatron/training/arguments.py", 435), "global_batch_size")
+    return Stance("data-parallel ranks", says, at("megatron/training/arguments.py", 436), "global_batch_size")
 
 
 @stance("D303")

@@ -19,9 +19,9 @@ def _option(subject: Subject, name: str) -> str:
 def _classes(subject: Subject) -> str:
     return at(
         subject,
-        "components/optimizer.py:291",
-        "components/optimizer.py:315",
-        "components/optimizer/optimizer.py:144",
+        "components/optimizer.py:292",
+        "components/optimizer.py:316",
+        "components/optimizer/optimizer.py:145",
     )
 
 

@@ -26,7 +26,7 @@ def warmup_start(subject: Subject) -> Stance | None:
     warmup = subject.leaf("schedule.warmup")
     if warmup is None:
         return None
-    source, option = _line(subject, 157, 167, 157), f"{_S}warmup_steps"
+    source, option = _line(subject, 157, 167, 158), f"{_S}warmup_steps"
     if not warmup:
         return Stance("no warm-up", "trains at the peak from the first step", source, option)
     says = f"takes the first step one step on, at 1/{number(warmup)} of the peak"
@@ -38,7 +38,7 @@ def warmup_shape(subject: Subject) -> Stance | None:
     """Always a line."""
     if not subject.leaf("schedule.warmup"):
         return None
-    return Stance("linear", "warms up linearly", _line(subject, 161, 171, 161), f"{_S}warmup_steps")
+    return Stance("linear", "warms up linearly", _line(subject, 161, 171, 162), f"{_S}warmup_steps")
 
 
 @stance("D318")

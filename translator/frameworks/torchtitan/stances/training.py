@@ -64,7 +64,7 @@ def growth(subject: Subject) -> Stance:
 def scale(subject: Subject) -> Stance | None:
     """0.2.2 divides neither under a pipeline, nor by the right number under DDP."""
     if subject.reading.version != "0.2.2":
-        source = at(subject, "components/loss.py:33", "", "components/loss.py:332")
+        source = at(subject, "components/loss.py:41", "", "components/loss.py:332")
         return Stance("mean", "takes the gradients of the mean over tokens", source)
     ways = {"mean": "take torchtitan 0.3.0, which divides before the backward pass"}
     if subject.size("parallel.pipeline.degree") > 1:
@@ -97,5 +97,5 @@ def z_loss(subject: Subject) -> Stance | None:
     """None."""
     if not subject.leaf("model.moe.experts"):
         return None
-    source = at(subject, "components/loss.py:18", "components/loss.py:22", "components/loss.py:32")
+    source = at(subject, "components/loss.py:20", "components/loss.py:22", "components/loss.py:60")
     return Stance("none", "has the cross entropy alone, and no z-loss", source)
