@@ -388,6 +388,7 @@ def read_sizes(native: Native, text: str, world_size: int | None) -> None:
             native.given[address] = Given(address, int(value), f"ttx: {key}")
     if world_size is not None:
         native.given[WORLD_SIZE] = Given(WORLD_SIZE, world_size, "--world-size")
+        _fit_nodes(native, world_size)
     nodes, per_node = (native.given.get(address) for address in (NODES, GPUS_PER_NODE))
     if WORLD_SIZE not in native.given:
         if nodes and per_node and isinstance(nodes.value, int) and isinstance(per_node.value, int):
@@ -395,3 +396,19 @@ def read_sizes(native: Native, text: str, world_size: int | None) -> None:
         else:
             missing = Missing("world size", "the files do not say how many GPUs there are", "--world-size N")
             native.given[WORLD_SIZE] = Given(WORLD_SIZE, missing, "world size")
+
+
+def _fit_nodes(native: Native, world_size: int) -> None:
+    """Let nodes and GPUs of a node multiply to the world size that the person gives; a node keeps its size."""
+    stated = {address: native.given[address].value for address in (NODES, GPUS_PER_NODE) if address in native.given}
+    nodes, gpus = (value if isinstance(value := stated.get(key), int) else 0 for key in (NODES, GPUS_PER_NODE))
+    if not stated or nodes * gpus == world_size:
+        return
+    if gpus and world_size % gpus == 0:
+        nodes = world_size // gpus
+    elif nodes and world_size % nodes == 0:
+        gpus = world_size // nodes
+    for address, count in ((NODES, nodes), (GPUS_PER_NODE, gpus)):
+        native.given.pop(address, None)
+        if nodes * gpus == world_size:
+            native.given[address] = Given(address, count, f"{address.lstrip('@')} of --world-size")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from translator.findings import Level
 from translator.frameworks.deepspeed import addresses as at
 from translator.frameworks.deepspeed.megatron_fork import forks
-from translator.frameworks.deepspeed.megatron_fork.words import Arguments
+from translator.frameworks.deepspeed.megatron_fork.words import MOST_LAYERS, Arguments, ramp_up
 from translator.frameworks.deepspeed.settle.state import State
 from translator.native import Native
 
@@ -95,6 +95,13 @@ def _training(state: State, fork: Arguments) -> None:
     if fork.get("train_iters") and fork.get("rampup_batch_size"):
         message = f"a batch size ramp-up needs training by --train-samples ({ARGUMENTS}:255)"
         _say(state, "S228", message, "rampup_batch_size", "count samples")
+    layers = fork.get("num_layers")
+    if isinstance(layers, int) and layers > MOST_LAYERS:
+        _say(state, "S228", f"--num-layers {layers} is more than any machine holds", "num_layers", "write fewer")
+    ramp = fork.get("rampup_batch_size")
+    if ramp is not None and ramp_up(ramp) is None:
+        message = "--rampup-batch-size takes three integers (megatron/microbatches.py:23)"
+        _say(state, "S228", message, "rampup_batch_size", "write start, step and samples")
     peak, floor = fork.get("lr"), fork.get("min_lr")
     if isinstance(peak, float) and isinstance(floor, float) and floor > peak:
         _say(state, "S228", f"--min-lr {floor} is above --lr {peak} ({ARGUMENTS}:315)", "min_lr", "lower it")

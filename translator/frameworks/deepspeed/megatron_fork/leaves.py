@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from translator.frameworks.deepspeed.megatron_fork import forks
-from translator.frameworks.deepspeed.megatron_fork.words import Arguments
+from translator.frameworks.deepspeed.megatron_fork.words import MOST_LAYERS, Arguments
 
 SCHEDULE = ("schedule.unit", "schedule.total", "schedule.warmup", "schedule.decay_start", "schedule.decay_length")
 # What the forks' own loop does, whatever the arguments say.
@@ -57,7 +57,7 @@ def partition(layers: int, stages: int, method: str) -> list[int] | None:
     (``model/gpt_model.py:336-440``); those whose class matches count 1 (``deepspeed/runtime/pipe/module.py:385`` and
     `partition_balanced`, ``deepspeed/runtime/utils.py:627``, at 0.19.2).
     """
-    if not method.startswith("type:"):
+    if not method.startswith("type:") or layers > MOST_LAYERS or stages > layers:
         return None
     try:
         wanted = re.compile(method.removeprefix("type:"), re.IGNORECASE)

@@ -50,6 +50,7 @@ _FEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(FLASH, ("attention_backend",)),
     "tokenizer_type": ("tokenizer_type",),
     "profile": ("profile",),
+    "rampup_batch_size": ("rampup_batch_size",),
     **dict.fromkeys(("fp8_e4m3", "fp8_hybrid"), ("fp8",)),
     "ds_sequence_parallel_size": ("context_parallel_size", "cp_comm_type"),
     "num_experts": ("num_experts",),

@@ -47,7 +47,6 @@ SAME = frozenset(
         "optimizer",
         "micro_batch_size",
         "global_batch_size",
-        "rampup_batch_size",
         "seq_length",
         "encoder_seq_length",
         "train_iters",
@@ -95,6 +94,9 @@ RENAMED = {
     "pad_vocab_size_to": "padded_vocab_size",
     "ds_sequence_parallel_size": "context_parallel_size",
 }
+# Where a list has an entry for each layer: no model has more.
+MOST_LAYERS = 100_000
+LAYERS = frozenset({"num_layers", "encoder_num_layers"})
 _NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
 _POSITIONS = {"rotary": "rope", "absolute": "learned_absolute", "alibi": "none"}
 _TOKENIZERS = {"HFTokenizer": "HuggingFaceTokenizer", "PretrainedFromHF": "HuggingFaceTokenizer"}
@@ -191,6 +193,21 @@ def _tokenizer(fork: Arguments) -> Mapping[str, Any]:
     return {} if kind is None else {"tokenizer_type": _TOKENIZERS.get(kind, kind)}
 
 
+def ramp_up(value: object) -> list[int] | None:
+    """The three numbers of a ramp-up; None for anything else."""
+    if not isinstance(value, list) or len(value) != len(("start", "step", "samples")):
+        return None
+    try:
+        return [int(item) for item in value]
+    except ValueError:
+        return None
+
+
+def _ramp_up(fork: Arguments) -> Mapping[str, Any]:
+    numbers = ramp_up(fork["rampup_batch_size"])
+    return {} if numbers is None else {"rampup_batch_size": numbers}
+
+
 def _profile(fork: Arguments) -> Mapping[str, Any]:
     return {"profile": bool(fork["profile"])}
 
@@ -218,7 +235,7 @@ def _experts(fork: Arguments) -> Mapping[str, Any]:
         "expert_tensor_parallel_size": tensor,
         "moe_token_dispatcher_type": "alltoall",
     }
-    if layers is not None and every:
+    if layers is not None and every and 0 < layers <= MOST_LAYERS:
         # `get_num_experts_per_layer` (:1650): every n-th layer, counted from 1.
         found["moe_layer_freq"] = [1 if (layer + 1) % every == 0 else 0 for layer in range(layers)]
     if fork["moe_token_dropping"]:
@@ -265,6 +282,7 @@ GROUPS = (
     Group(FLASH, ("attention_backend",), _attention),
     Group((), ("cp_comm_type",), _sequence),
     Group(("tokenizer_type",), ("tokenizer_type",), _tokenizer),
+    Group(("rampup_batch_size",), ("rampup_batch_size",), _ramp_up),
     Group(("profile",), ("profile",), _profile),
     Group(("fp8_e4m3", "fp8_hybrid"), ("fp8",), _fp8),
     Group(
@@ -317,7 +335,7 @@ def to_megatron(native: Native) -> Native:
         except OpenError as error:
             found.given[target] = Given(target, error.given.value, error.given.written)
             continue
-        if value is not None:
+        if value is not None and not (dest in LAYERS and value > MOST_LAYERS):
             found.given[target] = Given(target, value, dest)
     for group in GROUPS:
         _join(group, fork, found)

@@ -51,6 +51,8 @@ def plan(spec: SpecView, version: str) -> Layout:
         return found
     found.ranks = world // (found.tensor * found.sequence) or 1
     _batch(spec, found)
+    # Degrees that do not divide the ranks leave no whole number of groups to share a batch.
+    found.divides = found.divides and world % (found.tensor * found.sequence) == 0
     return found
 
 
