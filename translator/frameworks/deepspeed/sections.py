@@ -19,6 +19,8 @@ OPTIMIZER_CLASSES = {
     "lion": ("FusedLion",),
 }
 SCHEDULER_CLASSES = ("LRRangeTest", "OneCycle", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR")
+# An argument of torch's SGD, which no class of DeepSpeed's has.
+MOMENTUM = f"{OPTIMIZER}.momentum"
 # Names that DeepSpeed knows itself, in any case of letters (runtime/config.py:85 at 0.19.2).
 OPTIMIZERS = frozenset(
     {"adagrad", "adam", "adamw", "lamb", "onebitadam", "onebitlamb", "zerooneadam", "muadam", "muadamw", "musgd"}

@@ -117,7 +117,10 @@ def read_source(
     elif _is_yaml(text):
         _read_yaml(path, text, native, inputs)
     elif _BASE64.fullmatch(text):
-        raise SourceError(f"{path} looks like a base64 configuration, which is not read", fix="decode it into a file")
+        decoded = _decoded(text)
+        if decoded is None:
+            raise SourceError(f"{path} looks like base64, but it holds no configuration", fix="give the JSON itself")
+        read_json(native, decoded, inputs, lambda _at, _end: Place(path, 1, 1), path)
     elif path.endswith(".json") or _only_keys(text):
         read_json(native, text, inputs, lambda at, end: place_of(path, text, at, end), path)
     else:
@@ -140,6 +143,20 @@ def read_document(native: Native, document: Document, inputs: Inputs, place: Cal
     from translator.frameworks.deepspeed.syntax_json import JsonReader
 
     JsonReader(native, document, place, inputs.variables).read()
+
+
+def _decoded(text: str) -> str | None:
+    """The configuration that a base64 text holds, as the launcher hands one on (runtime/config.py:670 at 0.19.2)."""
+    import base64
+    import binascii
+
+    if not _BASE64.fullmatch(text):
+        return None
+    try:
+        decoded = base64.urlsafe_b64decode(text.strip()).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return decoded if is_object(decoded) else None
 
 
 def _is_yaml(text: str) -> bool:
@@ -167,6 +184,9 @@ def read_named(name: str, native: Native, inputs: Inputs, place: Place, heredocs
     """Read the configuration that something names: written by the script itself, or a file beside it."""
     if is_object(name):  # the JSON itself, as transformers allows on the command line
         read_json(native, name, inputs, lambda at, end: place, place.file)
+        return
+    if (decoded := _decoded(name)) is not None:
+        read_json(native, decoded, inputs, lambda at, end: place, place.file)
         return
     for written in heredocs:
         if _same_file(written.path.text, name):
@@ -230,7 +250,7 @@ def _read_script(path: str, text: str, native: Native, inputs: Inputs) -> None:
         _only_heredoc(path, written, native, inputs)
         return
     launch = pick([item for item, _ in launches], [score for _, score in launches], native, inputs.launch)
-    read_facts(launch, native)
+    read_facts(launch, native, inputs.script)
     config = arguments.read_words(launch.argv, native)
     _accelerate_file(text, reading, launch, native, inputs)
     if config is not None and not config.unknowns:
@@ -285,7 +305,13 @@ def pick(launches: Sequence[Launch], scores: Sequence[int], native: Native, want
     return launches[best]
 
 
-def read_facts(launch: Launch, native: Native) -> None:
+def _alone(launch: Launch, script: str) -> bool:
+    """Whether the launcher is DeepSpeed's and is told of no other machine."""
+    own = launch.launcher.rsplit("/", 1)[-1].split(" ")[0] == "deepspeed"
+    return own and re.search(r"--hostfile\b|-H[ =]|--include\b|--num_nodes\b", script) is None
+
+
+def read_facts(launch: Launch, native: Native, script: str = "") -> None:
     """What a launch says about its program and its ranks."""
     program = launch.program
     native.given[PROGRAM] = Given(PROGRAM, program.text, "program", program.place)
@@ -294,6 +320,9 @@ def read_facts(launch: Launch, native: Native) -> None:
             native.given[address] = Given(address, stated, address.lstrip("@"), launch.place)
         elif stated is not None:
             native.given[address] = _count(address, stated)
+    if launch.nnodes is None and isinstance(launch.nproc_per_node, int) and _alone(launch, script):
+        # Without a hostfile the launcher runs on its own machine alone (launcher/runner.py:446 at 0.19.2).
+        native.given[NODES] = Given(NODES, 1, "deepspeed without --hostfile", launch.place)
     if launch.world_size is not None:
         native.given[WORLD_SIZE] = Given(WORLD_SIZE, launch.world_size, f"processes of {launch.launcher}", launch.place)
 

@@ -21,6 +21,7 @@ from translator.frameworks.deepspeed.positions_json import (
     scalar,
 )
 from translator.frameworks.deepspeed.sections import (
+    MOMENTUM,
     OPTIMIZER,
     SCHEDULER,
     STRICT,
@@ -255,6 +256,9 @@ class JsonReader:
                     self.refuse(entry, path, value, member)
                     return
             self.native.given[path] = Given(path, AUTO if is_auto else value, path, where)
+            return
+        if path == MOMENTUM and kind.lower() == "sgd" and isinstance(member.node.value, int | float):
+            self.native.given[path] = Given(path, member.node.value, path, where)
             return
         self.keep(path, member)
         name = path.rpartition(".")[2]

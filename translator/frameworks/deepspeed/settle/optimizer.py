@@ -53,6 +53,8 @@ def _from_json(state: State, kind: str) -> None:
             message = f"Adam is AdamW here: decay is decoupled unless adam_w_mode is false ({ENGINE}:1787)"
             state.note("S233", message, "optimizer.type")
     state.put(at.OPTIMIZER, behaves, f"optimizer.type {kind}")
+    for argument in ("optim", "optim_args", "adafactor"):
+        state.idle(f"hf.{argument}", kind, "the JSON has an optimizer, which transformers takes instead")
     torch_defaults = _TORCH.get(behaves, {}) if not classes else {}
     for argument in _NAMES:
         _argument(state, argument, classes, torch_defaults)

@@ -52,9 +52,12 @@ def _from_json(state: State, kind: str) -> None:
 
     catalogue = load("deepspeed", state.native.version)
     state.put(at.SCHEDULE, kind, "scheduler.type")
+    for name in ("lr_scheduler_type", "lr_scheduler_kwargs"):
+        state.idle(f"hf.{name}", kind, "the JSON has a scheduler, which transformers takes instead")
     if kind not in SCHEDULER_CLASSES:
         message = f"{kind} is looked up in torch.optim.lr_scheduler; its curve is not known here"
         state.note("S217", message, "scheduler.type")
+        _without_fields(state, kind)
         return
     for entry in catalogue.entries:
         if entry.key.startswith(f"{SCHEDULER}.{kind}.") and not state.given(entry.address):
@@ -68,6 +71,29 @@ def _from_json(state: State, kind: str) -> None:
         _warmup(state, kind)
     elif kind == schedules.WARMUP_COSINE:
         _cosine(state)
+    else:
+        _cycles(state, kind)
+
+
+def _cycles(state: State, kind: str) -> None:
+    """OneCycle moves Adam's beta1 too (runtime/lr_schedules.py:512); what goes on for ever has no fields in a spec."""
+    odd = kind == "LRRangeTest" or any(
+        state.number(f"{SCHEDULER}.{name}")
+        for name in ("decay_lr_rate", "cycle_first_stair_count", "cycle_second_stair_count")
+    )
+    _copy(state, f"{SCHEDULER}.cycle_max_lr", "@schedule.peak")
+    if odd:
+        _without_fields(state, kind)
+    if kind == "OneCycle" and state.get(f"{SCHEDULER}.cycle_momentum") is not False:
+        reason = f"OneCycle moves it between cycle_min_mom and cycle_max_mom ({_FILE}:512)"
+        state.lack(
+            f"{at.OPTIMIZER}.beta1", "cycle_momentum", reason, "set optimizer.beta1=..., or cycle_momentum to false"
+        )
+
+
+def _without_fields(state: State, kind: str) -> None:
+    reason = f"the curve of {kind} has no fields in the spec, and no other scheduler follows it"
+    state.lack(at.SCHEDULE, kind, reason, "set schedule.decay and the other fields by hand")
 
 
 def _copy(state: State, source: str, target: str) -> object:

@@ -85,6 +85,12 @@ class State:
         self.native.values[address] = value
         self.native.derived[address] = reason
 
+    def idle(self, address: str, instead: object, reason: str) -> None:
+        """Say that a stated argument does nothing, as something else is in force."""
+        if self.given(address) and not self.missing(address):
+            self.put(address, instead, reason)
+            self.note("S232", f"{self.native.given[address].written} does nothing: {reason}", address)
+
     def lack(self, address: str, expression: str, reason: str, supply: str) -> None:
         """A value that the files leave open; whoever asks for it is told what supplies it."""
         stated = self.native.given.get(address)

@@ -7,6 +7,7 @@ from functools import cache
 from translator.catalogue import load
 from translator.frameworks.deepspeed import arguments, hf_models
 from translator.frameworks.deepspeed.addresses import ACCELERATE, ACCELERATE_KEYS
+from translator.frameworks.deepspeed.sections import MOMENTUM
 from translator.frameworks.deepspeed.table import model, operation, own, parallel, schedule, training
 from translator.mapping.rows import Row
 from translator.mapping.table import Table
@@ -28,6 +29,7 @@ def known(version: str) -> frozenset[str]:
     return frozenset(
         (
             *load("deepspeed", version).addresses(),
+            MOMENTUM,
             *(f"{arguments.PREFIX}{name}" for name in arguments.names()),
             *(f"{model.CONFIG}{key}" for key in hf_models.entries()),
         )

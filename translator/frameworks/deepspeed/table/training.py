@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from translator.frameworks.deepspeed import addresses as at
+from translator.frameworks.deepspeed.sections import MOMENTUM
 from translator.frameworks.deepspeed.table.layout import plan
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, implied, linked
@@ -204,7 +205,9 @@ def _read_optimizer(native: NativeView) -> Mapping[str, Any]:
     }
     if native.has(at.DECAY_ALL):
         flat["optimizer.decay_scope"] = "all" if native(at.DECAY_ALL) else "matrices"
-    if name != "sgd":
+    if name == "sgd":
+        flat["optimizer.momentum"] = native(MOMENTUM, 0.0)
+    else:
         for leaf in ("beta1", "beta2", "eps"):
             flat[f"optimizer.{leaf}"] = native(f"{at.OPTIMIZER}.{leaf}")
     return flat
@@ -223,7 +226,9 @@ def _write_optimizer(spec: SpecView, sink: Sink) -> None:
         sink.put(f"{_O}adam_w_mode", False, "without this Adam is AdamW (engine.py:1787)")
     if kind == "SGD":
         sink.put("zero_allow_untested_optimizer", True, "ZeRO takes torch's own optimizers only with it")
-        sink.short("optimizer.momentum", Entry.UNSUPPORTED, "add optimizer.params.momentum by hand")
+        if spec("optimizer.momentum") is not None:
+            sink.put(MOMENTUM, spec("optimizer.momentum"))
+    sink.short("optimizer.momentum", Entry.IRRELEVANT, "momentum is of SGD alone")
     _write_moments(spec, sink, kind)
     rate = spec("optimizer.weight_decay")
     if rate is not None:
@@ -408,6 +413,7 @@ ROWS: tuple[Row, ...] = (
             f"{_O}weight_decay",
             f"{_O}adam_w_mode",
             f"{_O}torch_adam",
+            MOMENTUM,
             "zero_allow_untested_optimizer",
             "hf.optim",
             "hf.adafactor",
@@ -437,6 +443,7 @@ ROWS: tuple[Row, ...] = (
             f"{_O}weight_decay": _DECAYS,
             f"{_O}adam_w_mode": ("optimizer.name",),
             f"{_O}torch_adam": ("optimizer.implementation",),
+            MOMENTUM: ("optimizer.momentum",),
             "zero_allow_untested_optimizer": (),
             "hf.optim": ("optimizer.name",),
             "hf.adafactor": ("optimizer.name",),
