@@ -65,15 +65,15 @@ def passes(subject: Subject) -> Stance | None:
 
 @stance("D302")
 def ranks(subject: Subject) -> Stance:
-    """All ranks, those of a tensor-parallel group included."""
-    tensor, counted = subject.size("parallel.tensor"), subject.value(addresses.TRAIN_BATCH)
-    seen = subject.value(addresses.DATA_PARALLEL)
-    if seen is not None and subject.value(addresses.DP) == seen:
-        tensor = 1  # a program that hands the engine its groups (mpu)
+    """All ranks that the engine knows of, those included that work on the samples of another."""
+    counted, seen = subject.value(addresses.DP), subject.value(addresses.DATA_PARALLEL)
+    known = isinstance(counted, int) and isinstance(seen, int) and seen > 0
+    together = counted // seen if known else subject.size("parallel.tensor")
     source = each(subject, "runtime/config.py:731", "runtime/config.py:692", "runtime/config.py:471")
-    if tensor > 1:
-        shown = f" {counted}" if isinstance(counted, int) else ""
-        says = f"counts in train_batch_size{shown} all {tensor} ranks of each tensor-parallel group"
+    if together > 1:
+        size = subject.value(addresses.TRAIN_BATCH)
+        shown = f" {size}" if isinstance(size, int) else ""
+        says = f"counts in train_batch_size{shown} all ranks, also the {together} that work on the same samples"
         return Stance("all ranks", says, source, addresses.TRAIN_BATCH)
     return Stance("data-parallel ranks", "counts data-parallel ranks", source, addresses.TRAIN_BATCH)
 
