@@ -109,3 +109,55 @@ def test_one_cycle_moves_the_first_beta() -> None:
         )
         assert reading.flat["optimizer.lr"] == 1e-3
         assert (reading.flat["optimizer.beta1"] is None) == moves
+
+
+def trained(kind: str, options: str) -> Reading:
+    plain = {key: value for key, value in JSON.items() if key not in ("optimizer", "scheduler")}
+    line = "deepspeed --num_gpus 8 train.py --deepspeed ds.json --per_device_train_batch_size 2 --max_steps 1000"
+    line += f" --gradient_accumulation_steps 4 --warmup_steps 100 --learning_rate 1e-4 --lr_scheduler_type {kind}"
+    return launched(line + (f" --lr_scheduler_kwargs '{options}'" if options else ""), plain)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "decay", "start", "floor"),
+    [
+        ("cosine_with_min_lr", '{"min_lr": 1e-6}', "cosine", 100.0, 1e-6),
+        ("polynomial", '{"lr_end": 1e-6}', "linear", 100.0, 1e-6),
+        ("warmup_stable_decay", '{"num_decay_steps": 100}', "cosine", 900.0, 0.0),
+        (
+            "warmup_stable_decay",
+            '{"num_decay_steps": 100, "min_lr_ratio": 0.1, "decay_type": "linear"}',
+            "linear",
+            900.0,
+            1e-5,
+        ),
+    ],
+)
+def test_options_of_a_schedule_on_the_command_line(
+    kind: str, options: str, decay: str, start: float, floor: float
+) -> None:
+    flat = trained(kind, options).flat
+    assert (flat["schedule.decay"], flat["schedule.decay_start"]) == (decay, start)
+    assert flat["schedule.min_lr"] == pytest.approx(floor)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("cosine_with_restarts", '{"num_cycles": 3}'),
+        ("polynomial", '{"power": 2.0}'),
+        ("cosine", '{"num_cycles": 1.5}'),
+        ("reduce_lr_on_plateau", ""),
+        ("greedy", ""),
+        ("warmup_stable_decay", ""),
+    ],
+)
+def test_a_schedule_of_transformers_without_fields(kind: str, options: str) -> None:
+    done = api.convert(trained(kind, options), "megatron")
+    assert lines(done)[kind].entry is Entry.NEEDS_INPUT
+    assert done.alters_training
+
+
+def test_broken_options_are_refused() -> None:
+    found = trained("cosine", "{broken").findings
+    assert any(f.code == "R146" and f.option == "--lr_scheduler_kwargs" for f in found)

@@ -82,7 +82,8 @@ def kind_of(name: str) -> str | None:
     """The kind of an argument (``int float bool str dict``); None for a name that nothing knows."""
     address = PREFIX + name
     if address in _catalogue():
-        return _catalogue().first(address).kind
+        entry = _catalogue().first(address)
+        return "dict" if "dict" in entry.type_name else entry.kind
     return OLDER.get(name) or SCRIPT.get(name)
 
 
@@ -114,7 +115,20 @@ def convert(kind: str, text: object) -> object | None:
             return float(text) if isinstance(text, int | float | str) else None
         except (ValueError, OverflowError):
             return None
+    if isinstance(text, str) and text.startswith("{") and kind == "dict":
+        return _object(text)
     return text
+
+
+def _object(text: str) -> object | None:
+    """JSON on a command line, as transformers takes it (training_args.py, _VALID_DICT_FIELDS)."""
+    import json
+
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def note(native: Native, name: str, value: object, written: str, place: Place | None) -> bool:

@@ -188,3 +188,13 @@ def _from_trainer(state: State) -> None:
     ratio = settings.get("min_lr_rate")
     floor = settings.get("min_lr", ratio * peak if isinstance(ratio, int | float) and peak is not None else 0.0)
     state.put("@schedule.floor", floor, "lr_scheduler_kwargs" if settings else "transformers decays to 0")
+    if isinstance(total, int) and isinstance(warmup, int | float) and not _has_fields(state):
+        _without_fields(state, name)
+
+
+def _has_fields(state: State) -> bool:
+    """Whether the table has leaves for the curve in force."""
+    from translator.frameworks.deepspeed.table.schedule import leaves_of, settings_of
+    from translator.mapping.views import NativeView
+
+    return leaves_of(settings_of(NativeView(state.native.values, {}, state.native.version))) is not None

@@ -129,7 +129,8 @@ def _stable(settings: Settings) -> tuple[str, float, float | None, float] | None
     return kind, settings.warmup + stable, max(1, decay), tidy(float(options.get("min_lr_ratio", 0.0)) * peak)
 
 
-def _settings(native: NativeView) -> Settings:
+def settings_of(native: NativeView) -> Settings:
+    """The scheduler in force, from what settling derived."""
     name = native(at.SCHEDULE)
     total, warmup = native("@schedule.total"), native("@schedule.warmup")
     if name == ONE_CYCLE:
@@ -163,7 +164,7 @@ def _one_cycle(native: NativeView) -> Settings:
 
 
 def _read(native: NativeView) -> Mapping[str, Any]:
-    settings = _settings(native)
+    settings = settings_of(native)
     known = native(at.TOTAL_STEPS) or native("hf.max_steps")
     training = known if isinstance(known, int) and known > 0 else None
     flat: dict[str, Any] = {"optimizer.lr": settings.peak}
