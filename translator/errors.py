@@ -26,6 +26,10 @@ class SourceError(TtxError):
     """The input cannot be read: missing, binary, too large, truncated, or not what it claims to be."""
 
 
+class UnsupportedError(SourceError):
+    """The input is what it claims to be, and of a kind that ttx cannot read."""
+
+
 class UsageError(TtxError):
     """The command or the API was called wrongly: unknown framework, version, flag value, output path."""
 

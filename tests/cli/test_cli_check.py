@@ -90,6 +90,24 @@ def test_in_a_folder_only_configurations_are_read(ttx: Ttx, tmp_path: Path, brok
     assert not any("copy.sh" in name or "notes" in name for name in found)
 
 
+def test_a_part_of_a_script_is_a_note_in_a_folder_and_an_error_when_it_is_named(ttx: Ttx, tmp_path: Path) -> None:
+    (tmp_path / "args.sh").write_text('ARGS="--num-layers 2 --hidden-size 8 --tensor-model-parallel-size 2"\n')
+    found = ttx("check", tmp_path)
+    assert found.code == 0
+    assert "args.sh: note R040: starts no program" in found.out
+    named = ttx("check", tmp_path / "args.sh")
+    assert named.code == 2
+    assert "args.sh: error R040: starts no program" in named.out
+    assert ttx("check", tmp_path / "args.sh", "--skip-unknown").code == 0
+
+
+def test_a_kind_that_cannot_be_read_is_no_error_in_a_folder(ttx: Ttx, tmp_path: Path) -> None:
+    (tmp_path / "neox.yml").write_text("num-layers: 2\nhidden-size: 8\nnum-attention-heads: 2\ntrain-iters: 9\n")
+    result = ttx("check", tmp_path)
+    assert result.code == 0
+    assert "note R040" in result.out
+
+
 def test_standard_input(ttx: Ttx) -> None:
     result = ttx("check", "-", "--select", "R010", stdin=BROKEN.encode())
     assert "<stdin>:5:3: warning R010" in result.out

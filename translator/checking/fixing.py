@@ -99,15 +99,13 @@ def _lines(text: str) -> list[str]:
 
 def _with_edits(reports: Iterable[Report]) -> dict[str, list[Finding]]:
     """Findings that can be mended, by the one file that their edits are about; each once."""
-    found: dict[str, list[Finding]] = {}
+    found: dict[str, dict[Finding, None]] = {}
     for report in reports:
         for finding in report.findings:
             names = {edit.place.file for edit in finding.edits}
             if len(names) == 1:
-                same = found.setdefault(names.pop(), [])
-                if finding not in same:
-                    same.append(finding)
-    return found
+                found.setdefault(names.pop(), {})[finding] = None
+    return {name: list(findings) for name, findings in found.items()}
 
 
 def _load(name: str) -> Mended | None:

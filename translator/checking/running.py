@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from translator import api, frameworks
 from translator.checking.discovery import Candidate, cannot_be_read, unreadable
 from translator.checking.settings import Settings
-from translator.errors import SourceError, TtxError, UsageError
+from translator.errors import SourceError, TtxError, UnsupportedError, UsageError
 from translator.findings import Finding, Level, Place
 from translator.frameworks.base import Framework, Several, TakesModel
 from translator.ignores import Ignore, read_ignores
@@ -113,7 +113,11 @@ def _read_all(source: Source, settings: Settings, report: Report, *, named: bool
             reading = api.read(part, framework=settings.framework, options=_options(settings, framework))
         except SourceError as error:
             if named or _is_sure(framework, source):
-                report.findings += _ignored(source, [cannot_be_read(error, source.name)])
+                finding = cannot_be_read(error, source.name)
+                # A part of a script, or one that asks for input, may well be what its author means it to be.
+                broken = named or (error.place is not None and not isinstance(error, UnsupportedError))
+                finding = finding if broken else replace(finding, level=Level.NOTE)
+                report.findings += _ignored(source, [_placed(finding, part)])
                 report.failed = report.failed or named
             continue
         report.configurations += 1

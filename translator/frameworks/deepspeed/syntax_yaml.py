@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from translator.errors import SourceError
+from translator.errors import SourceError, UnsupportedError
 from translator.findings import Finding, Level, Place
 from translator.frameworks.deepspeed import arguments
 from translator.frameworks.deepspeed.addresses import ACCELERATE, ACCELERATE_KEYS
@@ -92,7 +92,7 @@ def read(path: str, text: str, native: Native) -> Nested:
     yaml = YamlText(path, text)
     members = yaml.document.root.members or []
     if is_neox(yaml):
-        raise SourceError(
+        raise UnsupportedError(
             f"{path} is a configuration of gpt-neox, which is not supported yet",
             place=yaml.places[0] if yaml.places else None,
         )

@@ -28,12 +28,15 @@ _RETURNS = re.compile(r"(?:^|[.\s\"'])(?:\w*Trainer\.Config|\w*TrainerConfig)\b"
 _DEFINITION = re.compile(r"^def\s+(\w+)\s*\(\s*\)", re.MULTILINE)
 # A file whose functions do not say what they return has few of them, or the person names one.
 _TRIED = 12
+# A file without any of these makes no configuration, nor changes one that it gets from elsewhere.
+_MAKES = re.compile(r"Trainer\.Config\b|TrainerConfig\b|\bconfig_registry\b")
+_NO_PYTHON = (".yaml", ".yml", ".json", ".toml", ".md", ".rst", ".txt")
 REGISTRY_FILE = "config_registry.py"
 
 
 def sniff(path: str, text: str) -> float:
     """How surely a text is a torchtitan configuration in Python, from 0 to 1."""
-    if not path.endswith(".py") and not _IMPORT.search(text):
+    if path.endswith(_NO_PYTHON) or (not path.endswith(".py") and not _IMPORT.search(text)):
         return 0.0
     score = 0.3 * bool(_IMPORT.search(text)) + 0.4 * bool(re.search(r"\bTrainer\.Config\b|TrainerConfig\b", text))
     score += 0.2 * bool(re.search(r"\bmodel_registry\b|\bModelSpec\b", text)) + 0.1 * path.endswith(".py")
@@ -154,6 +157,8 @@ def configurations(
     from translator.frameworks.torchtitan.python_resolver import TitanResolver
     from translator.pyconfig import functions
 
+    if _MAKES.search(text) is None:
+        return []
     known = functions(text, path)
     names = _candidates(known)
     if not names or any(_RETURNS.search(item.returns) for item in known):
