@@ -95,7 +95,9 @@ def mixed_precision(subject: Subject) -> Stance | None:
     if compute not in _LOW:
         source = at(subject, "distributed/utils.py:215", "distributed/utils.py:251", "distributed/fsdp.py:165")
         ways = {"bf16 cast": "give FSDP more than one rank (data_parallel_shard_degree)"}
-        return Stance("fp32", "trains in fp32", source, option, ways)
+        asked = subject.value(option) not in ("float32", None) and subject.value(addresses.FSDP) is False
+        why = ", for tensor or pipeline parallelism without FSDP turns mixed precision off" if asked else ""
+        return Stance("fp32", f"trains in fp32{why}", source, option, ways)
     if subject.version >= (0, 3) or subject.value(addresses.FSDP) is not False:
         return Stance(
             f"{compute} cast", f"casts all parameters to {compute} as FSDP gathers them", _policy(subject), option
