@@ -14,8 +14,8 @@ CORE: dict[str, tuple[str, str]] = {
     "R040": (
         "file that cannot be read",
         "The file looks like a configuration, or was named as one, and cannot be read: it is missing, no text, too "
-        "large, broken, or starts no training. Of files that a folder holds, those that merely need input, or are part of "
-        "another script, are told as notes.\n"
+        "large, broken, or starts no training. Of files that a folder holds, those that merely need input, or are part "
+        "of another script, are told as notes.\n"
         "Example: a TOML with an unclosed table header.\n"
         "Way out: mend the file; the message says where and why.",
     ),
