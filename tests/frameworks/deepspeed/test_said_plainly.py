@@ -161,3 +161,13 @@ def test_a_schedule_of_transformers_without_fields(kind: str, options: str) -> N
 def test_broken_options_are_refused() -> None:
     found = trained("cosine", "{broken").findings
     assert any(f.code == "R146" and f.option == "--lr_scheduler_kwargs" for f in found)
+
+
+@pytest.mark.parametrize(("cap", "entry"), [(30.0, Entry.UNSUPPORTED), (None, Entry.IRRELEVANT)])
+def test_soft_caps_are_a_loss(cap: float | None, entry: Entry) -> None:
+    config = {"model_type": "gemma2", "hidden_size": 2304, "num_hidden_layers": 26, "final_logit_softcapping": cap}
+    source = Source("run.sh", "deepspeed --num_gpus 8 train.py --deepspeed ds.json --model_name_or_path m\n")
+    source.siblings.update({"ds.json": json.dumps(JSON), "m/config.json": json.dumps(config)})
+    reading = api.read(source, framework="deepspeed")
+    for target in ("megatron", "torchtitan"):
+        assert lines(api.convert(reading, target))["final_logit_softcapping"].entry is entry

@@ -8,9 +8,10 @@ from typing import Any
 from translator.frameworks.deepspeed import hf_models
 from translator.frameworks.deepspeed.hf_models import PREFIX
 from translator.ledger import Entry
-from translator.mapping.rows import Row, linked
+from translator.mapping.rows import Row, linked, own
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.spec import leaves
+from translator.spec.touches import Touches
 
 CONFIG = "model_config."
 NEEDED = ("layers", "hidden", "heads")
@@ -72,11 +73,21 @@ def _write_kernel(spec: SpecView, sink: Sink) -> None:
     sink.short("model.attention_kernel", Entry.APPROXIMATED, "transformers picks scaled dot product attention")
 
 
+# Entries that alter every forward pass, and that no leaf says; null is off.
+_CAPS = ("attn_logit_softcapping", "final_logit_softcapping")
+
+
 def _options() -> list[str]:
-    return [f"{CONFIG}{key}" for key in hf_models.entries()]
+    return [f"{CONFIG}{key}" for key in hf_models.entries() if key not in _CAPS]
+
+
+def _influences() -> dict[str, tuple[str, ...]]:
+    wanted = set(_options())
+    return {key: fed for key, fed in hf_models.influences(CONFIG).items() if key in wanted}
 
 
 ROWS: tuple[Row, ...] = (
-    linked(_options(), FIELDS, read=_read, write=_write, influences=hf_models.influences(CONFIG)),
+    linked(_options(), FIELDS, read=_read, write=_write, influences=_influences()),
+    own([f"{CONFIG}{key}" for key in _CAPS], Touches.TRAINING, "no soft cap on logits", Entry.UNSUPPORTED),
     linked(["hf.attn_implementation"], ["model.attention_kernel"], read=_read_kernel, write=_write_kernel),
 )
