@@ -62,7 +62,7 @@ TOML_EXPLAINED = {
     "training.max_norm=1.0": "the text is used by torch.nn.utils alone, which makes a number of it",
 }
 PYTHON_EXPLAINED = {
-    "checkpoint=CheckpointManager(interval=10)": "the component itself in place of its Config: what is built by hand is "
+    "checkpoint=CheckpointManager(interval=10)": "the component itself in place of its Config; what is made by hand is "
     "not evaluated, and a warning says so",
 }
 

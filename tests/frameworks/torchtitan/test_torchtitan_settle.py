@@ -286,13 +286,14 @@ REFUSED = {
     "S195": ("checkpoint.enable = true", {"S195"}),
     "S196": (f"{P}context_parallel_load_balancer = ''", {"S196"}),
     "S196 name": (f"{P}context_parallel_degree = 2\n{P}context_parallel_load_balancer = 'zigzag'", {"S196"}),
+    "S196 masks": (f"{P}context_parallel_degree = 2\n{P}context_parallel_load_balancer = 'ptrr'", {"S196"}),
     "S197": (f"model.name = 'gpt_oss'\nmodel.flavor = 'debugmodel'\n{P}expert_parallel_degree = 64", {"S197"}),
     "R102": ("model.flavor = '9B'", {"R102"}),
 }
 # Sound neighbours of the above.
 ALLOWED = (
     f"{P}context_parallel_rotate_method = 'alltoall'",
-    f"{P}context_parallel_degree = 2\n{P}context_parallel_load_balancer = 'ptrr'",
+    f"model.flavor = '8B_flex'\n{P}context_parallel_degree = 2\n{P}context_parallel_load_balancer = 'ptrr'",
     f"{P}context_parallel_load_balancer = 'zigzag'",
     "model.converters = ['quantize.linear.float8']\nquantize.linear.float8.filter_fqns = ['output']",
     "model.converters = ['quantize.linear.float8']\nquantize.linear.float8.recipe_name = 'rowwise'\n"

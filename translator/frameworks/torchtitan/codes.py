@@ -414,9 +414,9 @@ CODES: dict[str, tuple[str, str]] = {
         "Way out: checkpoint.last_save_model_only = false, or true if it is meant.",
     ),
     "S196": (
-        "unknown load balancer",
+        "load balancer that is none, or not for this attention",
         "Context parallelism deals out a sequence by headtail, ptrr, or as it comes (distributed/context_parallel.py:208, "
-        "config/job_config.py:440 at 0.2.2).\n"
+        "config/job_config.py:440 at 0.2.2); ptrr needs the block masks of flex attention (:192).\n"
         'Example: `context_parallel_load_balancer = ""`. Way out: leave it out.',
     ),
     "S197": (

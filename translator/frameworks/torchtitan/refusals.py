@@ -252,9 +252,21 @@ def check_context(state: State) -> None:
     """Load balancers of context parallelism that are none."""
     option = f"{_P}context_parallel_load_balancer"
     kind = state.get(option)
+    contextual = state.number(f"{_P}context_parallel_degree", 1) > 1
+    if kind == "ptrr" and contextual and state.get(f"{at.MODEL}attention_kernel") == "sdpa":
+        message = (
+            "ptrr balances by the masks of flex attention, and sdpa has none (distributed/context_parallel.py:192)"
+        )
+        state.say("S196", message, option, "headtail")
+    windows = state.get(f"{at.MODEL}attention_window") is not None and state.native.version == "0.3.0"
+    if kind == "ptrr" and contextual and windows and not state.text(f"{_P}context_parallel_ptrr_mask_key"):
+        message = (
+            f"ptrr wants to know which of the model's masks it balances by ({_BALANCER_030.rpartition(':')[0]}:239)"
+        )
+        state.say("S196", message, option, 'context_parallel_ptrr_mask_key="basic_mask", or headtail')
     if not isinstance(kind, str) or kind in _BALANCERS:
         return
-    if not kind or state.number(f"{_P}context_parallel_degree", 1) > 1:
+    if not kind or contextual:
         source = "distributed/context_parallel.py:208" if state.native.version != "0.3.0" else _BALANCER_030
         message = f"there is no load balancer {kind!r} ({source})"
         state.say("S196", message, option, f"one of {', '.join(_BALANCERS)}, or none at all (null)")
