@@ -94,6 +94,14 @@ def test_the_config_without_the_switch_does_nothing() -> None:
     assert "add --deepspeed" in said(reading, "S227").fix
 
 
+@pytest.mark.parametrize("more", ["", "--deepspeed_config ds.json"])
+def test_a_flag_that_does_not_reach_the_program_is_missed(more: str) -> None:
+    text = f'ENGINE="--deepspeed {more}"\ntorchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} $ENGIN\n'
+    reading = read(text)
+    assert "--from megatron" in said(reading, "S227").fix
+    assert (reading.flat["model.layers"], reading.flat["parallel.data.sharding"]) == (16, None)
+
+
 # -- what the script decides
 
 

@@ -270,7 +270,7 @@ def _only_heredoc(path: str, written: Sequence[WrittenFile], native: Native, inp
     if not written:
         raise SourceError(
             f"{path} starts no program with a DeepSpeed configuration and writes none",
-            fix="name the framework with --from",
+            fix="give what it needs with --set NAME=value and --args, or name the framework with --from",
         )
     index = inputs.launch - 1 if inputs.launch is not None and inputs.launch <= len(written) else 0
     start = written[index].body.place

@@ -50,7 +50,13 @@ def _say(  # noqa: PLR0917
 
 
 def _switch(state: State, fork: Arguments) -> None:
-    if not fork.get("deepspeed"):
+    stated = fork.stated("deepspeed_config")
+    if fork.get("deepspeed"):
+        return
+    if stated is None or stated.place is None:
+        message = "the program gets no --deepspeed, though the script mentions it: it trains without DeepSpeed"
+        _say(state, "S227", message, "deepspeed", "let it get --deepspeed, or read the script with --from megatron")
+    else:
         message = "--deepspeed_config without --deepspeed does nothing: the script trains without DeepSpeed"
         _say(state, "S227", message, "deepspeed_config", "add --deepspeed")
 

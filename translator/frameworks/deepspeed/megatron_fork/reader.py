@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 400_000
 LEAST = 3
+_ENGINE_FLAGS = frozenset({"--deepspeed", "--deepspeed_config"})
 _ENGINE = re.compile(r"^[^#\n]*--deepspeed(?:_config)?(?![\w-])", re.MULTILINE)
 # Megatron-LM's names that no Hugging Face trainer has.
 _ARGUMENT = re.compile(
@@ -57,6 +58,8 @@ def read(path: str, text: str, version: str, world_size: int | None, inputs: syn
     )
     scored = [(launch, _score(launch)) for launch in reading.launches]
     scored = [(launch, score) for launch, score in scored if score >= LEAST]
+    # A launch that the script's flag does not reach is said to be one.
+    scored = [(launch, score) for launch, score in scored if _ENGINE_FLAGS & set(_flags(launch))] or scored
     if not scored:
         return None
     native.findings.extend(reading.findings)
@@ -74,10 +77,8 @@ def _flags(launch: Launch) -> list[str]:
 
 
 def _score(launch: Launch) -> int:
-    """How many arguments of the forks a launch has, beside DeepSpeed's; 0 without those."""
+    """How many arguments a launch has; 0 where too few of them are Megatron-LM's."""
     flags = _flags(launch)
-    if not {"--deepspeed", "--deepspeed_config"} & set(flags):
-        return 0
     named = sum(_ARGUMENT.fullmatch(flag) is not None for flag in flags)
     return len(flags) if named >= LEAST else 0
 
@@ -134,6 +135,8 @@ def _config(reading: ScriptReading, native: Native, inputs: syntax.Inputs) -> No
     if stated is None:
         missing = Missing("--deepspeed_config", "the script names no JSON", "add --deepspeed_config FILE")
         native.given[address] = Given(address, missing, "--deepspeed_config")
+        if forks.address("deepspeed") not in native.given:
+            return
         message = "--deepspeed without --deepspeed_config: DeepSpeed stops without a JSON"
         native.findings.append(Finding("R144", Level.ERROR, message, missing.supply, None, "--deepspeed"))
         return
