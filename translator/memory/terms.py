@@ -90,7 +90,8 @@ def add_up(account: Account, shape: tuple[int, int]) -> Totals:
     """The peak over the phases of a step: state plus the largest phase, not the sum of maxima.
 
     The high estimate is that of the phase whose high estimate is largest. Reserved bytes are the sum of the pools, each
-    at its own peak: a stream's pool is not lent to another stream, and what it holds is not given back.
+    at its own peak: a stream's pool is not lent to another stream, and what it holds is not given back. At the least
+    they are what is allocated.
     """
     names = tuple(account.phases)
     phase, allocated = _peak(account.state, [account.phases[name] for name in names], shape)
@@ -109,7 +110,7 @@ def add_up(account: Account, shape: tuple[int, int]) -> Totals:
         names,
         phase,
         allocated,
-        Range(held.low * grown[0], held.expected * grown[1], held.high * grown[2]),
+        Range(allocated.low * grown[0], held.expected * grown[1], held.high * grown[2]),
         _sum(account.outside, shape).expected,
     )
 

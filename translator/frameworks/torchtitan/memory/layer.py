@@ -58,7 +58,7 @@ def attention(w: Widths) -> Iterator[Saved]:
     if model.mla is not None:
         keys = query
     yield Saved("input of the block", "input", w.residual())
-    yield Saved("normed input", "pointwise", w.gathered())
+    yield Saved("normed input", "fused", w.gathered())
     yield Saved("queries", "odd", query)
     yield Saved("keys", "even", keys)
     yield Saved("values", "odd", value if model.mla is not None else keys)
@@ -75,12 +75,12 @@ def feed_forward(w: Widths) -> Iterator[Saved]:
     """Residual sum, norm, gated feed-forward."""
     inner = w.tokens * w.model.ffn / w.tensor * w.compute
     yield Saved("input of the feed-forward", "pointwise", w.residual())
-    yield Saved("normed input of the feed-forward", "pointwise", w.gathered())
+    yield Saved("normed input of the feed-forward", "fused", w.gathered())
     yield Saved("first product", "odd", inner)
-    yield Saved("its activation", "pointwise", inner)
+    yield Saved("its activation", "fused", inner)
     yield Saved("gate", "even", inner)
-    yield Saved("gated", "pointwise", inner)
-    yield Saved("second product", "odd only", w.residual())
+    yield Saved("gated", "fused", inner)
+    yield Saved("second product", "last", w.residual())
 
 
 def experts(w: Widths) -> Iterator[Saved]:

@@ -7,35 +7,85 @@ from typing import Any
 import numpy as np
 
 from translator.frameworks.torchtitan.memory.layer import Widths
-from translator.frameworks.torchtitan.memory.parameters import embedding, fsdp_ranks, held
+from translator.frameworks.torchtitan.memory.parameters import release
 from translator.memory.sizes import Job
 from translator.memory.stages import Stages
 from translator.memory.terms import Kind, Term
 
 MIB = 2**20
+SINGLE = 4
 CONTEXT_BYTES = 520 * MIB
 COMMUNICATOR_BYTES = 160 * MIB
 
 
 def _logits(job: Job, stages: Stages) -> Any:
-    """Elements of the logits that one rank works on at a time."""
+    """Elements of the logits of one micro batch on one rank; loss parallelism leaves them split by vocabulary."""
     w = Widths(job)
     split = w.tensor if job.flat.get("parallel.loss_parallel") is not False else 1
-    return stages.last * w.tokens * job.model.vocab / split / (job.flat.get("loss.chunks") or 1)
+    return stages.last * w.tokens * job.model.vocab / split
+
+
+def _chunks(job: Job) -> int:
+    return job.flat.get("loss.chunks") or 1
 
 
 def loss(job: Job, stages: Stages) -> list[Term]:
-    """Logits, their fp32 copy, its log-softmax and their gradients.
+    """The loss and its gradient with respect to the logits.
 
-    ``components/loss.py:23`` (0.2.2) turns the logits into fp32; the plain cross entropy then holds log-softmax, its
-    gradient and that of its input at once (``torch.nn.functional.cross_entropy``). Compiled, the fp32 tensors stay in
-    registers.
+    ``components/loss.py:23`` (0.2.2) turns the logits into fp32, of which the plain cross entropy keeps the log-softmax;
+    its backward pass holds that, its gradient and that of its input. Loss parallelism works with one more
+    (``torch/distributed/tensor/parallel/loss.py:451``, torch 2.13: ``(grad_input + exp(x)) * grad_output``). Compiled,
+    fp32 stays in registers: logits and their gradient remain.
     """
     logits = _logits(job, stages)
     w = Widths(job)
+    chunks = _chunks(job)
+    if chunks > 1 and release(job) >= (0, 3):
+        return _chunked(job, stages)
     if _compiled_loss(job):
         return [Term("logits and their gradient", Kind.TRANSIENT, logits * 2 * w.compute)]
-    return [Term("log-softmax of the logits and gradients in fp32", Kind.TRANSIENT, logits * 3 * 4)]
+    if chunks > 1:
+        # The output layer runs chunk by chunk, and every chunk keeps its log-softmax until the backward pass.
+        return [
+            Term("logits in chunks", Kind.TRANSIENT, logits * w.compute),
+            Term("log-softmax of all chunks", Kind.TRANSIENT, logits * SINGLE),
+            Term("gradients of one chunk in fp32", Kind.TRANSIENT, logits / chunks * _singles(job, w) * SINGLE),
+        ]
+    tensors = logits * (1 + _singles(job, w)) * SINGLE
+    return [Term("log-softmax of the logits and gradients in fp32", Kind.TRANSIENT, tensors)]
+
+
+def _singles(job: Job, w: Widths) -> Any:
+    """Tensors of the logits' size in fp32 that the backward pass of the loss holds beside the log-softmax."""
+    split = job.flat.get("parallel.loss_parallel") is not False
+    return np.where((w.tensor > 1) & split, 3, 2)
+
+
+def _chunked(job: Job, stages: Stages) -> list[Term]:
+    """Output layer, loss and both backward passes for one chunk of the sequence after the other.
+
+    ``components/loss.py``, ``ChunkedLossWrapper`` (0.3.0): the gradient of the hidden states grows in fp32 beside their
+    chunks, that of the output weight stays whole in the reduction type until the last chunk.
+    """
+    w = Widths(job)
+    logits = _logits(job, stages) / _chunks(job)
+    hidden = stages.last * w.gathered()
+    one = 2 * w.compute if _compiled_loss(job) else (1 + _singles(job, w)) * SINGLE
+    return [
+        Term("one chunk of the logits and gradients", Kind.TRANSIENT, logits * one),
+        Term("chunks of the hidden states", Kind.TRANSIENT, hidden),
+        Term("gradient of the hidden states", Kind.TRANSIENT, hidden / w.compute * SINGLE),
+    ]
+
+
+def hole(job: Job, stages: Stages) -> list[Term]:
+    """Where the logits lay before they became fp32: too small for the fp32 tensors that follow.
+
+    The logits are dropped before the backward pass (``train.py``: ``del pred``).
+    """
+    if _compiled_loss(job) or _chunks(job) > 1:
+        return []
+    return [Term("hole left by the logits", Kind.TRANSIENT, _logits(job, stages) * Widths(job).compute)]
 
 
 def _compiled_loss(job: Job) -> bool:
@@ -44,21 +94,31 @@ def _compiled_loss(job: Job) -> bool:
 
 
 def backward(job: Job, stages: Stages) -> list[Term]:
-    """The backward pass of the output layer: its weight's gradient, reduced in the reduction type."""
+    """The backward pass of the output layer: the gradients of logits and hidden states."""
     w = Widths(job)
-    weight = stages.last * held(job, embedding(job.model))
-    reduce = job.bytes_of("precision.grad_reduce", "fp32")
-    sharded = np.where(fsdp_ranks(job) > 1, w.compute + reduce, reduce)
+    logits = _logits(job, stages) / (_chunks(job) if release(job) >= (0, 3) else 1)
     return [
-        Term("gradient of the logits", Kind.TRANSIENT, _logits(job, stages) * w.compute),
-        Term("gradient of the output weight", Kind.TRANSIENT, weight * sharded),
+        Term("gradient of the logits", Kind.TRANSIENT, logits * w.compute),
+        Term("gradient of the output layer's input", Kind.TRANSIENT, stages.last * w.gathered()),
     ]
+
+
+def outputs(job: Job, stages: Stages) -> list[Term]:
+    """Logits of all micro batches of a step, which the pipeline merges at its end: until 0.2, which asks it not to.
+
+    ``torch/distributed/pipelining/stage.py:907`` (torch 2.13); ``train.py:508`` (0.2.2) passes ``return_outputs=False``.
+    """
+    if release(job) >= (0, 2):
+        return []
+    layout = job.layout
+    amount = _logits(job, stages) * Widths(job).compute * layout.micro_batches * (np.asarray(layout.pipeline) > 1)
+    return [Term("logits of all micro batches", Kind.ACTIVATIONS, amount)]
 
 
 def buffers(job: Job, stages: Stages) -> list[Term]:
     """Tables of rotary positions and workspaces of cuBLAS."""
     model = job.model
-    rotary = job.layout.seq_len * model.head_dim * 4
+    rotary = job.layout.seq_len * model.head_dim * SINGLE
     return [
         Term("rotary table", Kind.WORKSPACE, stages.present * rotary),
         Term("workspaces of cuBLAS", Kind.WORKSPACE, stages.present * 64 * MIB, doubt=0.5),

@@ -7,13 +7,14 @@ Source of the plans: ``models/llama3/infra/parallelize.py:185`` and ``models/lla
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from translator.memory.sizes import Job, Model
+from translator.memory.stages import Stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,5 +155,28 @@ def _expert_shard(job: Job, tensor: Tensor) -> Any:
 
 def fsdp_ranks(job: Job) -> Any:
     """Ranks that share one copy: those of the shard degree and of context parallelism; 1 under plain replication."""
-    full = job.flat.get("parallel.data.sharding") == "full"
-    return np.asarray(job.layout.shard) * np.asarray(job.layout.context) if full else np.asarray(1)
+    context = np.asarray(job.layout.context)
+    full = (job.flat.get("parallel.data.sharding") == "full") | (context > 1)
+    return np.where(full, np.asarray(job.layout.shard) * context, 1)
+
+
+def release(job: Job) -> tuple[int, ...]:
+    """The first two numbers of the version."""
+    return tuple(int(part) for part in job.version.split(".")[:2])
+
+
+def last_norm(model: Model) -> Tensor:
+    """The norm before the output layer."""
+    return Tensor("norm", model.hidden)
+
+
+def elements(job: Job, stages: Stages, count: Callable[[Job, list[Tensor]], Any]) -> Any:
+    """Elements of every rank, counted by ``count``; shape (layouts, stages)."""
+    model = job.model
+    total = stages.dense * count(job, dense_block(model))
+    if model.moe is not None:
+        total = total + stages.moe * (count(job, around_experts(model)) + count(job, routed_experts(model)))
+    ends = count(job, embedding(model))
+    tied = model.tied & (np.asarray(job.layout.pipeline) == 1)
+    last = ends * ~np.asarray(tied) + count(job, [last_norm(model)])
+    return (total + stages.first * ends + stages.last * last) * stages.present
