@@ -293,7 +293,7 @@ REFUSED = {
 # Sound neighbours of the above.
 ALLOWED = (
     f"{P}context_parallel_rotate_method = 'alltoall'",
-    f"model.flavor = '8B_flex'\n{P}context_parallel_degree = 2\n{P}context_parallel_load_balancer = 'ptrr'",
+    f"{P}context_parallel_load_balancer = 'ptrr'",
     f"{P}context_parallel_load_balancer = 'zigzag'",
     "model.converters = ['quantize.linear.float8']\nquantize.linear.float8.filter_fqns = ['output']",
     "model.converters = ['quantize.linear.float8']\nquantize.linear.float8.recipe_name = 'rowwise'\n"
