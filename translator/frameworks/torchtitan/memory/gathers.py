@@ -1,11 +1,11 @@
 """What FSDP2 gathers and reduces around its groups, and in which pool of the allocator.
 
 Every block is a group; the embedding, and the last norm with the output layer, are groups of their own since 0.2
-(``models/llama3/infra/parallelize.py:318``, 0.2.2) and belonged to the root before, which keeps them whole from the first
-forward to the last backward pass (``models/llama3/infra/parallelize.py:383``, 0.1.0). FSDP2 gathers into a buffer of the
-stream that copies in, copies out into the computation's stream, and reduces into a buffer of the stream that reduces
-(``torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py``, ``foreach_all_gather``, ``foreach_all_gather_copy_out`` and
-``foreach_reduce``, torch 2.13). A stream's blocks are not lent to another stream.
+(``models/llama3/infra/parallelize.py:318``, 0.2.2) and belonged to the root before, which keeps them whole from the
+first forward to the last backward pass (``models/llama3/infra/parallelize.py:383``, 0.1.0). FSDP2 gathers into a buffer
+of the stream that copies in, copies out into the computation's stream, and reduces into a buffer of the stream that
+reduces (``torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py``, ``foreach_all_gather``,
+``foreach_all_gather_copy_out`` and ``foreach_reduce``, torch 2.13). A stream's blocks are not lent to another stream.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ def at_output(groups: Groups) -> list[Term]:
 def _accumulated(groups: Groups) -> list[Term]:
     """Gradients of earlier micro batches under a pipeline: whole, in the reduction type, until the last one.
 
-    ``torch/distributed/pipelining/stage.py:844`` and ``_fsdp_param.py``, ``to_accumulated_grad_if_needed`` (torch 2.13).
+    ``torch/distributed/pipelining/stage.py:844``, and ``to_accumulated_grad_if_needed`` in ``_fsdp_param.py`` (torch
+    2.13).
     """
     amount = groups.everything * groups.reduce * groups.applied * (groups.several & groups.pipeline)
     return [Term("unsharded gradients", Kind.GRADIENTS, amount)]

@@ -32,8 +32,8 @@ def _chunks(job: Job) -> int:
 def loss(job: Job, stages: Stages) -> list[Term]:
     """The loss and its gradient with respect to the logits.
 
-    ``components/loss.py:23`` (0.2.2) turns the logits into fp32, of which the plain cross entropy keeps the log-softmax;
-    its backward pass holds that, its gradient and that of its input. Loss parallelism works with one more
+    ``components/loss.py:23`` (0.2.2) turns the logits into fp32, of which the plain cross entropy keeps the
+    log-softmax; its backward pass holds that, its gradient and that of its input. Loss parallelism works with one more
     (``torch/distributed/tensor/parallel/loss.py:451``, torch 2.13: ``(grad_input + exp(x)) * grad_output``). Compiled,
     fp32 stays in registers: logits and their gradient remain.
     """
@@ -106,7 +106,7 @@ def backward(job: Job, stages: Stages) -> list[Term]:
 def outputs(job: Job, stages: Stages) -> list[Term]:
     """Logits of all micro batches of a step, which the pipeline merges at its end: until 0.2, which asks it not to.
 
-    ``torch/distributed/pipelining/stage.py:907`` (torch 2.13); ``train.py:508`` (0.2.2) passes ``return_outputs=False``.
+    ``torch/distributed/pipelining/stage.py:907`` (torch 2.13); ``return_outputs=False`` in ``train.py:508`` (0.2.2).
     """
     if release(job) >= (0, 2):
         return []

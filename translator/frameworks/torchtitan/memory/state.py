@@ -12,7 +12,7 @@ from translator.memory.sizes import Job
 from translator.memory.stages import Stages
 from translator.memory.terms import Kind, Term
 
-# Bytes of optimizer state per parameter, in elements of the master type (``torch/optim``): momentum alone, or two moments.
+# Optimizers that keep one moment per parameter instead of two.
 ONE_MOMENT = frozenset({"lion", "muon", "dist_muon"})
 
 
