@@ -352,3 +352,33 @@ def test_unknown_words_reach_the_values_as_missing() -> None:
     native = Native("megatron", "0.18.0", given, left, findings=findings)
     settle(native, load("megatron", "0.18.0"))
     assert "tensor_model_parallel_size" not in native.values
+
+
+def test_a_checkpoint_has_the_last_word_on_the_model() -> None:
+    odd = f"{GPT} --num-attention-heads 7"
+    assert "S106" in errors(native_of(odd))
+    stored = native_of(f"{odd} --use-checkpoint-args --load /ckpt")
+    assert "S106" not in errors(stored)
+    assert "S106" in {finding.code for finding in stored.findings}
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("--swiglu --squared-relu", "S124"),
+        ("--batch-invariant-mode", "S124"),
+        ("--log-memory-interval 75", "S125"),
+        ("--cpu-offloading-num-layers 24", "S126"),
+        ("--num-distributed-optimizer-instances 3", "S127"),
+        ("--ffn-hidden-size 4095 --tensor-model-parallel-size 2", "S128"),
+        ("--delay-wgrad-compute", "S129"),
+        ("--num-experts 8 --moe-layer-freq [1,0]", "S107"),
+        ("--exp-avg-dtype bf16", "S109"),
+        ("--data-path /data/a --split 1,1,1,1", "S115"),
+        ("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout t*12|t*12L", "S102"),
+        ("--seed 0", "S113"),
+    ],
+)
+def test_what_stops_a_run_before_its_first_step(options: str, code: str) -> None:
+    assert code in errors(native_of(f"{GPT} {options}"))
+    assert errors(native_of(GPT)) == []

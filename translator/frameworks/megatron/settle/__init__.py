@@ -20,6 +20,7 @@ from translator.frameworks.megatron.settle import (
     operation,
     parallel,
     precision,
+    softening,
     start,
     transformer,
 )
@@ -86,3 +87,4 @@ def settle(native: Native, catalogue: Catalogue) -> None:
     native.values = values
     state = Settling(native, catalogue)
     apply(_rules(state.version), state)
+    softening.soften(state)

@@ -118,7 +118,9 @@ def fsdp_gradients(state: Settling) -> None:
 def low_precision(state: Settling) -> None:
     """fp8 and fp4 exclude each other; their parameters need them."""
     sharded = state["use_distributed_optimizer"] or state["use_torch_fsdp2"] or state["use_megatron_fsdp"]
-    if state["fp8_param_gather"] and not sharded:
+    # Without gradients, in inference, nothing is sharded.
+    trains = state["train_iters"] or state["train_samples"] or state["lr"] is not None
+    if state["fp8_param_gather"] and not sharded and trains:
         state.refuse("S105", "--fp8-param-gather needs the distributed optimizer or FSDP", "fp8_param_gather")
     if state["fp4"] and state["fp8"]:
         state.refuse("S105", "--fp4-format and --fp8-format exclude each other", "fp4")
