@@ -191,6 +191,18 @@ def test_targets_bring_the_differences(ttx: Ttx) -> None:
     assert ttx("check", SCRIPT, "--to", "torchtitn").code == 2
 
 
+def test_what_the_sources_leave_open_can_be_given(ttx: Ttx, tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_text(BROKEN.replace("64 --train", "$BATCH --train"))
+    assert "R061" in codes(ttx("check", tmp_path, "--format", "json").document)
+    assert "R061" not in codes(ttx("check", tmp_path, "--set", "BATCH=64", "--format", "json").document)
+    (tmp_path / "train.sh").unlink()
+    (tmp_path / "train.toml").write_text(TOML)
+    wrong = ttx("check", tmp_path, "--world-size", "3")
+    assert wrong.code == 1, "three ranks cannot be split in two"
+    assert ttx("check", tmp_path, "--world-size", "8").code == 0
+    assert "note R040" in ttx("check", tmp_path, "--from", "torchtitan@0.3.0").out
+
+
 def test_statistics_count_codes(ttx: Ttx, broken: Path) -> None:
     out = ttx("check", broken, "--statistics", "--select", "R010").out
     assert out == "1\tR010\twarning\tunknown option\n"

@@ -137,6 +137,20 @@ def test_a_value_that_is_shared_with_what_is_known_elsewhere_is_left(ttx: Ttx, t
     assert path.read_text() == before
 
 
+def test_a_file_beside_a_source_is_mended_where_it_is_checked_itself(ttx: Ttx, tmp_path: Path) -> None:
+    launch = "#!/bin/bash\ndeepspeed --num_gpus 8 run.py --deepspeed ds.json --learning_rate 1e-4 --output_dir out\n"
+    text = '{\n "train_micro_batch_size_per_gpu": 2,\n "zero_optimization": {"stage": 2, "cpu_offload": true}\n}\n'
+    (tmp_path / "launch.sh").write_text(launch)
+    (tmp_path / "ds.json").write_text(text)
+    alone = ttx("check", tmp_path / "launch.sh", "--fix")
+    assert "warning R137" in alone.out
+    assert (tmp_path / "ds.json").read_text() == text
+    both = ttx("check", tmp_path, "--fix")
+    assert "R137" not in both.out
+    assert "1 finding mended in 1 file" in both.err
+    assert '"offload_optimizer": {"device": "cpu"}' in (tmp_path / "ds.json").read_text()
+
+
 def test_standard_input_cannot_be_mended(ttx: Ttx) -> None:
     result = ttx("check", "-", "--fix", stdin=SCRIPT.encode())
     assert (result.code, result.out) == (2, "")

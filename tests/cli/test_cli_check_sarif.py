@@ -66,3 +66,22 @@ def test_names_that_are_no_uri_are_escaped(ttx: Ttx, tmp_path: Path, monkeypatch
     (run,) = valid(ttx("check", ".", "--format", "sarif").document)["runs"]
     uris = {r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in run["results"]}
     assert uris == {"a%20b%23%25%C3%A9%0A.sh"}
+
+
+def test_what_can_be_mended_says_how(ttx: Ttx, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(
+        '{"zero_optimization": {"stage": 2, "cpu_offload": true}, "train_batch_size": 8}\n'
+    )
+    (run,) = valid(ttx("check", tmp_path, "--format", "sarif").document)["runs"]
+    (result,) = [result for result in run["results"] if result["ruleId"] == "R137"]
+    (change,) = result["fixes"][0]["artifactChanges"]
+    assert [found["insertedContent"]["text"] for found in change["replacements"]] == [
+        '"offload_optimizer"',
+        '{"device": "cpu"}',
+    ]
+    assert change["replacements"][0]["deletedRegion"] == {
+        "startLine": 1,
+        "startColumn": 36,
+        "endLine": 1,
+        "endColumn": 49,
+    }

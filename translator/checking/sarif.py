@@ -8,6 +8,7 @@ from pathlib import PurePath
 from urllib.parse import quote
 
 import sarif_pydantic as sarif
+from sarif_pydantic import sarif as models
 
 from translator.checking.told import Told
 from translator.codes import all_codes
@@ -60,6 +61,23 @@ def _result(told: Told, index: dict[str, int]) -> sarif.Result:
         level=_LEVELS[finding.level],
         message=sarif.Message(text=f"{finding.message}{fix}"),
         locations=[sarif.Location(physical_location=location)],
+        fixes=[_fix(told)] if finding.edits else None,
+    )
+
+
+def _fix(told: Told) -> models.Fix:
+    """The edits of a finding, by the files that they are about."""
+    changes: dict[str, list[models.Replacement]] = {}
+    for edit in told.finding.edits:
+        content = models.ArtifactContent(text=edit.replacement)
+        replacement = models.Replacement(deleted_region=_region(edit.place), inserted_content=content)
+        changes.setdefault(edit.place.file, []).append(replacement)
+    return models.Fix(
+        description=sarif.Message(text=told.finding.fix or told.finding.message),
+        artifact_changes=[
+            models.ArtifactChange(artifact_location=sarif.ArtifactLocation(uri=_uri(name)), replacements=found)
+            for name, found in changes.items()
+        ],
     )
 
 
