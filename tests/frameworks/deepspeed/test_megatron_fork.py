@@ -241,6 +241,17 @@ def test_bf16_under_the_pipeline_shards_its_states_without_zero() -> None:
     assert read(script("--no-pipeline-parallel", config=config)).flat["parallel.data.sharding"] == "none"
 
 
+@pytest.mark.parametrize("more", ["", "--no-pipeline-parallel"])
+def test_bf16_without_zero_in_an_older_version(more: str) -> None:
+    config = merged(zero_optimization={"stage": 0})
+    reading = api.read(Source("train.sh", script(more, config=config)), framework="deepspeed@0.16.9")
+    assert reading.flat["parallel.data.sharding"] == "optimizer"
+    assert reading.flat["precision.grad_accumulate"] == "fp32"
+    config["data_types"] = {"grad_accum_dtype": "bf16"}
+    reading = api.read(Source("train.sh", script(more, config=config)), framework="deepspeed@0.16.9")
+    assert ("S209" in codes(reading, Level.ERROR)) is bool(more)
+
+
 def test_leaves_know_where_they_come_from() -> None:
     origins = read(script()).origins
     found = {

@@ -9,8 +9,6 @@ from translator.frameworks.deepspeed.settle import auto, batch, optimizer, preci
 from translator.frameworks.deepspeed.settle.state import State
 from translator.native import Given, Missing, Native
 
-_BF16 = "deepspeed/runtime/bf16_optimizer.py"
-
 
 def settle(native: Native) -> None:
     """Fill in what is in force, with findings for what the fork, Megatron-LM or DeepSpeed refuses."""
@@ -34,9 +32,7 @@ def settle(native: Native) -> None:
         _assume(state, arguments, megatron)
     batch.settle_batch(state)
     precision.settle_zero(state)
-    precision.settle_precision(state)
-    if arguments.pipelined:
-        _pipelined(state)
+    precision.settle_precision(state, pipelined=arguments.pipelined)
     optimizer.settle_clip(state)
     refusals.check(state)
     refusals.remarks(state)
@@ -102,12 +98,3 @@ def _assume(state: State, fork: Arguments, megatron: Native) -> None:
     else:
         state.lack(at.STAGE, missing.expression, missing.reason, missing.supply)
     state.lack("gradient_clipping", missing.expression, missing.reason, missing.supply)
-
-
-def _pipelined(state: State) -> None:
-    """The pipeline's engine wraps bf16 in BF16_Optimizer, also without ZeRO, and that shards its states."""
-    if state.zero_stage or state.missing(at.STAGE) or state.text(at.ENGINE_OPTIMIZER) != "BF16":
-        return
-    reason = f"the pipeline's engine runs BF16_Optimizer, which shards its states at stage 0 too ({_BF16}:138)"
-    state.put(at.ENGINE_OPTIMIZER, "BF16_Optimizer", reason)
-    state.put(at.SHARDING, "optimizer", reason)

@@ -59,8 +59,8 @@ def _both(state: State, old: str, new: str) -> None:
     state.say("S224", message, old, f"drop {old}")
 
 
-def settle_precision(state: State) -> None:
-    """Types of compute, weights, gradients and reduction."""
+def settle_precision(state: State, *, pipelined: bool = False) -> None:
+    """Types of compute, weights, gradients and reduction; ``pipelined`` under the pipeline's engine."""
     fp16, bf16 = state.on(at.FP16), state.on(at.BF16)
     for name in ("fp16", "bf16"):
         if state.missing(f"{name}.enabled") is not None:
@@ -76,12 +76,14 @@ def settle_precision(state: State) -> None:
     _reduction(state, compute)
     _master(state, compute)
     if not state.missing(at.STAGE):
-        _engine_optimizer(state, compute)
+        _engine_optimizer(state, compute, pipelined=pipelined)
 
 
 def _gradients(state: State, compute: str) -> None:
     stated = state.get(_GRAD)
-    if stated is None:
+    if stated is None and compute == "bf16" and not state.zero_stage and not state.since("0.19.2"):
+        state.put(at.GRAD_DTYPE, "fp32", f"fp32 without ZeRO ({ENGINE}:1041 at 0.16.9)")
+    elif stated is None:
         state.put(at.GRAD_DTYPE, compute, f"as the model ({ENGINE}:1317)")
         if compute == "bf16" and state.whole(at.ACCUMULATION, 1) > 1:
             message = (
@@ -136,7 +138,7 @@ def _master(state: State, compute: str) -> None:
         state.put(at.MASTER_DTYPE, None if compute == "fp32" else "fp32", "16-bit models keep an fp32 copy")
 
 
-def _engine_optimizer(state: State, compute: str) -> None:
+def _engine_optimizer(state: State, compute: str, *, pipelined: bool) -> None:
     """Which wrapper the engine picks (runtime/engine.py:1672-1717 at 0.19.2)."""
     grad = state.text(at.GRAD_DTYPE) or compute
     offloaded = state.text("zero_optimization.offload_optimizer.device") in {"cpu", "nvme"}
@@ -155,8 +157,24 @@ def _engine_optimizer(state: State, compute: str) -> None:
             state.note("S230", message, _GRAD)
     elif amp:
         state.put(at.ENGINE_OPTIMIZER, "AMP", reason)
+    elif _sharded_without_zero(state, compute, grad, pipelined=pipelined):
+        reason = "bf16 runs BF16_Optimizer here, which shards its states at stage 0 too"
+        state.put(at.ENGINE_OPTIMIZER, "BF16_Optimizer", f"{reason} (deepspeed/runtime/bf16_optimizer.py:138)")
+        if not state.missing(at.STAGE):
+            state.put(at.SHARDING, "optimizer", f"{reason} (deepspeed/runtime/bf16_optimizer.py:138)")
+    elif compute == grad == "bf16" and not state.since("0.19.2"):
+        message = f"without ZeRO, bf16 gradients cannot be accumulated in bf16 ({ENGINE}:1364 at 0.16.9)"
+        state.say("S209", message, _GRAD, "use ZeRO stage 1, or leave the key out")
     elif grad != compute:
         message = f"without ZeRO, a {compute} model cannot accumulate gradients in {grad} ({ENGINE}:1715)"
         state.say("S209", message, _GRAD, "use ZeRO stage 1, or leave the key out")
     else:
         state.put(at.ENGINE_OPTIMIZER, {"fp32": "none", "fp16": "FP16", "bf16": "BF16"}[compute], reason)
+
+
+def _sharded_without_zero(state: State, compute: str, grad: str, *, pipelined: bool) -> bool:
+    """Whether the engine wraps a bf16 model in BF16_Optimizer although ZeRO is off.
+
+    The pipeline's engine does for bf16 gradients (runtime/engine.py:1708 at 0.19.2), 0.16.9 for fp32 ones (``:1370``).
+    """
+    return compute == "bf16" and ((pipelined and grad == "bf16") or (grad == "fp32" and not state.since("0.19.2")))
