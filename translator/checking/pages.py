@@ -39,15 +39,24 @@ def _more(code: str) -> dict[str, object]:
 
 
 def by_default(code: str) -> dict[str, str]:
-    """Framework and version -> what it does where nothing is stated, for a difference; empty for other codes."""
+    """Framework and version -> what it does where nothing is stated, for a difference; empty for other codes.
+
+    Where that leaves the question open (no schedule, no experts), an example that answers it stands for the framework.
+    """
     from translator.differences.registry import stances_of
 
     found: dict[str, str] = {}
     for name, subject in _defaults().items():
         stance = stances_of(name).get(code)
-        stated = stance(subject) if stance is not None else None
-        if stated is not None:
-            found[f"{subject.title} {subject.reading.version}"] = f"{stated.says} ({stated.source})"
+        if stance is None:
+            continue
+        known = [("", subject), *_examples(name)] if (first := stance(subject)) is None else [("", subject)]
+        for example, each in known:
+            stated = first if each is subject else stance(each)
+            if stated is not None:
+                where = f" (as in {example})" if example else ""
+                found[f"{each.title} {each.reading.version}{where}"] = f"{stated.says} ({stated.source})"
+                break
     return found
 
 
@@ -64,6 +73,32 @@ def _defaults() -> Mapping[str, Subject]:
         framework.settle(native)
         found[framework.name] = Subject(read_native(native, framework.table(native.version)))
     return found
+
+
+@cache
+def _examples(name: str) -> tuple[tuple[str, Subject], ...]:
+    """The shipped examples of a framework, those of its usual version first."""
+    import yaml
+
+    from translator import api, frameworks
+    from translator.reading import ReadOptions
+    from translator.resources import fixture_path
+
+    usual = frameworks.get(name).default_version
+    found: list[tuple[str, Subject]] = []
+    for case in sorted(fixture_path("examples").glob("*/case.yaml")):
+        stated = yaml.safe_load(case.read_text(encoding="utf-8"))
+        if stated["framework"].partition("@")[0] == name:
+            options = ReadOptions(
+                variables=stated.get("set", {}),
+                positional=tuple(stated.get("positional", ())),
+                world_size=stated.get("world_size"),
+                model=stated.get("model"),
+            )
+            source = str(case.parent / stated["source"])
+            reading = api.read(source, framework=stated["framework"], options=options)
+            found.append((case.parent.name, Subject(reading)))
+    return tuple(sorted(found, key=lambda item: item[1].reading.version != usual))
 
 
 def page() -> str:
