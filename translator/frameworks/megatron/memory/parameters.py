@@ -34,18 +34,22 @@ def attention(job: Job) -> Any:
 
 
 def _latent(job: Job) -> Any:
-    """Multi-head latent attention: ``megatron/core/transformer/multi_latent_attention.py`` (core 0.18.0)."""
+    """Multi-head latent attention: ``megatron/core/transformer/multi_latent_attention.py`` (core 0.18.0).
+
+    TransformerEngine's down-projections are whole on every tensor rank (line 523), Megatron-LM's own are split.
+    """
     model, tensor = job.model, job.layout.tensor
     mla = model.mla
     assert mla is not None
     hidden, heads = model.hidden, model.heads
     width = heads * (mla.nope + mla.rope)
-    if mla.q_rank:
-        whole, split = hidden * mla.q_rank + mla.q_rank, mla.q_rank * width
+    down = hidden * (mla.q_rank + mla.kv_rank + mla.rope)
+    whole = mla.q_rank + mla.kv_rank
+    split = (mla.q_rank or hidden) * width + mla.kv_rank * heads * (mla.nope + mla.value) + heads * mla.value * hidden
+    if job.values.get("transformer_impl") == "local":
+        split += down
     else:
-        whole, split = 0, hidden * width
-    whole += hidden * (mla.kv_rank + mla.rope) + mla.kv_rank
-    split += mla.kv_rank * heads * (mla.nope + mla.value) + heads * mla.value * hidden
+        whole += down
     return whole + split / tensor
 
 
