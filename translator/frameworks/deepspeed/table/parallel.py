@@ -79,6 +79,10 @@ def _write_data(spec: SpecView, sink: Sink) -> None:
     if spec("parallel.data.reshard_after_forward") is False:
         why = "ZeRO-3 frees parameters after each use, up to stage3_max_live_parameters and stage3_max_reuse_distance"
         sink.short("parallel.data.reshard_after_forward", Entry.APPROXIMATED, why)
+    if not layout.stage and spec("precision.compute") == "bf16" and sink.version == OLDEST:
+        why = "bf16 runs BF16_Optimizer in this version, which shards its states without ZeRO too: less memory"
+        for leaf in ("sharding", "shard", "replicate"):
+            sink.short(f"parallel.data.{leaf}", Entry.APPROXIMATED, why)
     replicate, degree = spec("parallel.data.replicate", 1), spec("parallel.data.degree")
     if replicate > 1 and degree and degree // replicate > 1 and layout.stage:
         _write_groups(sink, layout.stage, degree // replicate)
@@ -122,6 +126,8 @@ def _write_overlap(spec: SpecView, sink: Sink) -> None:
     stage = plan(spec, sink.version).stage
     overlap, bucket = spec("parallel.data.overlap_gradient_reduction"), spec("parallel.data.bucket_elements")
     if not stage:
+        why = "0.16.9 adds bf16 gradients up in fp32 and shards the states of the optimizer without ZeRO too"
+        sink.short("parallel.data.sharding", Entry.APPROXIMATED, why)
         for leaf in ("overlap_gradient_reduction", "overlap_parameter_gather", "bucket_elements"):
             sink.short(
                 f"parallel.data.{leaf}", Entry.APPROXIMATED, "without ZeRO gradients are reduced after the backward"
