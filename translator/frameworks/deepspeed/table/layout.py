@@ -14,6 +14,7 @@ from translator.mapping.views import SpecView
 
 STAGES = {"none": 0, "optimizer": 1, "optimizer_gradients": 2, "full": 3}
 NO_SEQUENCE = "0.16.9"  # its batch triangle knows no sequence-parallel degree (runtime/config.py)
+SHARDS_BF16 = "0.16.9"  # bf16 without ZeRO runs BF16_Optimizer there, with fp32 gradients (runtime/engine.py:1370)
 AUTOTP_LIMIT = 2  # runtime/engine.py:574 (0.19.2)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from translator.environment import travels
 from translator.frameworks.deepspeed import addresses as at
-from translator.frameworks.deepspeed.table.layout import NO_SEQUENCE, STAGES, plan
+from translator.frameworks.deepspeed.table.layout import NO_SEQUENCE, SHARDS_BF16, STAGES, plan
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, implied, linked, same
 from translator.mapping.views import NativeView, Sink, SpecView
@@ -79,7 +79,7 @@ def _write_data(spec: SpecView, sink: Sink) -> None:
     if spec("parallel.data.reshard_after_forward") is False:
         why = "ZeRO-3 frees parameters after each use, up to stage3_max_live_parameters and stage3_max_reuse_distance"
         sink.short("parallel.data.reshard_after_forward", Entry.APPROXIMATED, why)
-    if not layout.stage and spec("precision.compute") == "bf16" and sink.version == OLDEST:
+    if not layout.stage and spec("precision.compute") == "bf16" and sink.version == SHARDS_BF16:
         why = "bf16 runs BF16_Optimizer in this version, which shards its states without ZeRO too: less memory"
         for leaf in ("sharding", "shard", "replicate"):
             sink.short(f"parallel.data.{leaf}", Entry.APPROXIMATED, why)

@@ -8,7 +8,7 @@ from typing import Any
 
 from translator.frameworks.deepspeed import addresses as at
 from translator.frameworks.deepspeed.sections import MOMENTUM
-from translator.frameworks.deepspeed.table.layout import plan
+from translator.frameworks.deepspeed.table.layout import SHARDS_BF16, plan
 from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, implied, linked
 from translator.mapping.views import NativeView, Sink, SpecView
@@ -156,6 +156,9 @@ def _write_gradients(spec: SpecView, sink: Sink, compute: str, stage: int) -> No
     accumulate, reduce = spec("precision.grad_accumulate"), spec("precision.grad_reduce")
     if sink.get(_LOW_MASTER.get(compute, "")):
         sink.short("precision.grad_accumulate", Entry.UNSUPPORTED, "gradients are in the format of the master weights")
+    elif accumulate == compute == "bf16" and not stage and sink.version == SHARDS_BF16:
+        why = "without ZeRO this version adds bf16 gradients up in fp32 (engine.py:1041)"
+        sink.short("precision.grad_accumulate", Entry.APPROXIMATED, why)
     elif accumulate in ("fp32", "bf16", "fp16") and (accumulate == compute or stage):
         sink.put(_GRAD, accumulate)
     why = "without ZeRO gradients are added up in the compute format (engine.py:1715)"
