@@ -32,7 +32,7 @@ def codes(document: dict[str, list[dict[str, str]]]) -> list[str]:
 
 
 def test_a_sound_script_ends_with_0(ttx: Ttx) -> None:
-    result = ttx("check", SCRIPT)
+    result = ttx("check", SCRIPT, "--select", "R,S")
     assert (result.code, result.out) == (0, "")
     assert result.err == "1 configuration checked: nothing found\n"
 
@@ -106,6 +106,18 @@ def test_a_kind_that_cannot_be_read_is_no_error_in_a_folder(ttx: Ttx, tmp_path: 
     result = ttx("check", tmp_path)
     assert result.code == 0
     assert "note R040" in result.out
+
+
+def test_what_a_script_is_given_when_it_runs_is_open_and_no_error(ttx: Ttx, tmp_path: Path) -> None:
+    path = tmp_path / "train.sh"
+    path.write_text(BROKEN.replace("--no-such-option 1", "--save $1").replace("torchrun", ": ${DATA:?}\ntorchrun"))
+    result = ttx("check", path)
+    assert result.code == 0
+    assert "warning R061: positional parameter 1 is not set" in result.out
+    assert "warning R068: DATA is required" in result.out
+    assert "error" not in result.out
+    path.write_text(BROKEN.replace("--no-such-option 1", "--save"))
+    assert "error R017: --save expects a value" in ttx("check", path).out, "where nothing was to be given"
 
 
 def test_standard_input(ttx: Ttx) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 NO_CONFIGURATION, UNUSED_IGNORE = "R041", "R042"
 # How sure a framework must be of a file that a folder holds before it is told that the file cannot be read.
 _SURE = 0.5
+# What says that a launch script is given something when it is run: a variable, an argument.
+_ASKS = ("R061", "R068")
 # What is silenced only shows where targets are named.
 _NEEDS_TARGETS = ("D", "L")
 
@@ -164,8 +166,20 @@ def _checked(reading: Reading, source: Source, settings: Settings) -> list[Findi
     for target in settings.targets:
         if target.partition("@")[0] != reading.framework or "@" in target:
             found += _against(reading, target)
-    found = [_placed(finding, source) for finding in found]
+    found = [_placed(finding, source) for finding in _without_consequences(found)]
     return _ignored_elsewhere(found, source)
+
+
+def _without_consequences(findings: list[Finding]) -> list[Finding]:
+    """What a script asks of its surroundings is open, not wrong: a warning, and options without it are no errors."""
+    asked = {finding.option for finding in findings if finding.code in _ASKS and finding.option}
+    kept: list[Finding] = []
+    for finding in findings:
+        if finding.code in _ASKS:
+            kept.append(replace(finding, level=Level.WARNING) if finding.level is Level.ERROR else finding)
+        elif finding.level is not Level.ERROR or finding.code[0] != "R" or finding.option not in asked:
+            kept.append(finding)
+    return kept
 
 
 def _against(reading: Reading, target: str) -> Iterator[Finding]:
