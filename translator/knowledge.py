@@ -15,13 +15,17 @@ class Knowledge:
     ``codes``: modules with ``CODES``, the documentation of findings raised while reading; ``checks``: modules with
     rules (`translator.checks.registry.rule`); ``stances``: modules with stances
     (`translator.differences.registry.stance`); ``memory``: the module whose ``account(job, stages)`` says what a rank
-    holds (`translator.memory.terms.Account`).
+    holds (`translator.memory.terms.Account`); ``communication``: the module whose ``PARTS`` say what it sends
+    (`translator.communication.transfers.Transfer`); ``concepts``: modules with ``CONCEPTS``, how the framework does
+    what `translator.comparison` compares.
     """
 
     codes: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     stances: tuple[str, ...] = ()
     memory: str = ""
+    communication: str = ""
+    concepts: tuple[str, ...] = ()
 
 
 NOTHING = Knowledge()

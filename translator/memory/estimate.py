@@ -39,18 +39,26 @@ def estimate(job: Job) -> Estimate:
 
 def estimate_reading(reading: Reading) -> Estimate:
     """Estimate a configuration. Raises SourceError naming the field that is missing, or whose value is impossible."""
+    job, why = job_of_reading(reading)
+    return replace(estimate(job), assumed=why)
+
+
+def job_of_reading(reading: Reading, what: str = "memory") -> tuple[Job, tuple[str, ...]]:
+    """The sizes of a configuration, and what was assumed of them; ``what`` is to be estimated, in words.
+
+    Raises SourceError naming the field that is missing, or whose value is impossible.
+    """
     reading.check()
     values: dict[str, Any] = reading.native.values if reading.native is not None else {}
     flat, why = _completed(reading, values)
     try:
-        job = job_of(reading.framework, reading.version, flat, values)
+        return job_of(reading.framework, reading.version, flat, values), why
     except UnknownSizeError as error:
         ranks = error.field == "parallel.data.degree"
-        what, way = ("the number of ranks", "--world-size N") if ranks else (error.field, f"{error.field}=VALUE")
+        lacks, way = ("the number of ranks", "--world-size N") if ranks else (error.field, f"{error.field}=VALUE")
         if error.field.startswith("model.") and _takes_model(reading.framework):
             way = f"--model PATH|NAME, or {way}"
-        raise SourceError(f"memory cannot be estimated: {what} is not known", fix=way) from None
-    return replace(estimate(job), assumed=why)
+        raise SourceError(f"{what} cannot be estimated: {lacks} is not known", fix=way) from None
 
 
 def _takes_model(framework: str) -> bool:

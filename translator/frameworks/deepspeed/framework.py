@@ -36,6 +36,7 @@ class Deepspeed:
         codes=("translator.frameworks.deepspeed.codes", "translator.frameworks.deepspeed.megatron_fork.codes"),
         checks=("translator.frameworks.deepspeed.checks",),
         memory="translator.frameworks.deepspeed.memory",
+        communication="translator.frameworks.deepspeed.communication",
         stances=tuple(
             f"translator.frameworks.deepspeed.stances.{topic}"
             for topic in ("training", "optimizer", "schedule", "precision", "layout", "model", "operation")

@@ -31,8 +31,9 @@ class Megatron:
     default_version = "0.18.0"
     knowledge = Knowledge(
         codes=("translator.frameworks.megatron.codes", "translator.frameworks.megatron.codes_start"),
-        checks=("translator.frameworks.megatron.checks",),
+        checks=tuple(f"translator.frameworks.megatron.checks.{topic}" for topic in ("model", "training", "machinery")),
         memory="translator.frameworks.megatron.memory",
+        communication="translator.frameworks.megatron.communication",
         stances=tuple(
             f"translator.frameworks.megatron.stances.{topic}"
             for topic in ("training", "optimizer", "schedule", "precision", "layout", "model", "operation")

@@ -63,6 +63,7 @@ class Torchtitan:
         codes=("translator.frameworks.torchtitan.codes",),
         checks=("translator.frameworks.torchtitan.checks",),
         memory="translator.frameworks.torchtitan.memory",
+        communication="translator.frameworks.torchtitan.communication",
         stances=tuple(
             f"translator.frameworks.torchtitan.stances.{topic}"
             for topic in ("training", "optimizer", "schedule", "precision", "layout", "model", "operation")
