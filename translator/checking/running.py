@@ -166,18 +166,22 @@ def _checked(reading: Reading, source: Source, settings: Settings) -> list[Findi
     for target in settings.targets:
         if target.partition("@")[0] != reading.framework or "@" in target:
             found += _against(reading, target)
-    found = [_placed(finding, source) for finding in _without_consequences(found)]
+    found = [_placed(finding, source) for finding in _without_consequences(found, reading)]
     return _ignored_elsewhere(found, source)
 
 
-def _without_consequences(findings: list[Finding]) -> list[Finding]:
+def _without_consequences(findings: list[Finding], reading: Reading) -> list[Finding]:
     """What a script asks of its surroundings is open, not wrong: a warning, and options without it are no errors."""
-    asked = {finding.option for finding in findings if finding.code in _ASKS and finding.option}
+    if all(finding.code not in _ASKS for finding in findings):
+        return findings
+    given = reading.native.given.values() if reading.native is not None else ()
+    without_value = {each.written for each in given if each.missing and each.missing.expression == each.written}
     kept: list[Finding] = []
     for finding in findings:
+        wrong = finding.level is Level.ERROR
         if finding.code in _ASKS:
-            kept.append(replace(finding, level=Level.WARNING) if finding.level is Level.ERROR else finding)
-        elif finding.level is not Level.ERROR or finding.code[0] != "R" or finding.option not in asked:
+            kept.append(replace(finding, level=Level.WARNING) if wrong else finding)
+        elif not wrong or finding.code[0] != "R" or finding.option not in without_value:
             kept.append(finding)
     return kept
 
