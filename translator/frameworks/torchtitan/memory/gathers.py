@@ -49,8 +49,8 @@ class Groups:
         self.split = np.where(self.ranks > 1, 1, 0)
         self.root = release(job) < (0, 2)
         self.whole = job.flat.get("parallel.data.reshard_after_forward") is False
-        experts = held(job, around_experts(model)) + held(job, routed_experts(model)) if model.moe else 0
-        self.block = np.maximum(held(job, dense_block(model)) * (stages.dense > 0), experts * (stages.moe > 0))
+        experts = held(job, around_experts(job)) + held(job, routed_experts(job)) if model.moe else 0
+        self.block = np.maximum(held(job, dense_block(job)) * (stages.dense > 0), experts * (stages.moe > 0))
         self.embedding = stages.first * held(job, embedding(model))
         tied = np.asarray(model.tied & (np.asarray(job.layout.pipeline) == 1))
         output = held(job, [*embedding(model), last_norm(model)])

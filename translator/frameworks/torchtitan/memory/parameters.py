@@ -36,15 +36,18 @@ class Tensor:
         return max(self.experts, 1) * self.rows * self.columns
 
 
-def attention(model: Model) -> Iterator[Tensor]:
+def attention(job: Job) -> Iterator[Tensor]:
     """Attention of a block with its norm."""
-    hidden = model.hidden
+    model, hidden = job.model, job.model.hidden
     yield Tensor("attention_norm", hidden)
     if model.mla is not None:
         yield from _latent(model)
     else:
         keys = model.kv_heads * model.head_dim
-        for name, rows in (("wq", model.query_width), ("wk", keys), ("wv", keys)):
+        named = (("wq", model.query_width), ("wk", keys), ("wv", keys))
+        if _one_product(job):
+            named = (("wqkv", model.query_width + 2 * keys),)
+        for name, rows in named:
             yield Tensor(name, rows, hidden, "rows")
             if model.bias_qkv:
                 yield Tensor(f"{name}.bias", rows, 1, "rows")
@@ -54,6 +57,14 @@ def attention(model: Model) -> Iterator[Tensor]:
         if model.sinks:
             yield Tensor("sinks", model.heads, 1, "rows")
     yield Tensor("wo", hidden, model.value_width, "columns")
+    if model.bias:
+        yield Tensor("wo.bias", hidden)
+
+
+def _one_product(job: Job) -> bool:
+    """Whether queries, keys and values have one weight: since 0.3 (``models/common/attention.py``, FusedQKVLinear)."""
+    flavor = str(job.values.get("model_spec.flavor") or "")
+    return release(job) >= (0, 3) and not flavor.endswith("_non_fused_qkv")
 
 
 def _latent(model: Model) -> Iterator[Tensor]:
@@ -78,29 +89,42 @@ def feed_forward(model: Model, width: int) -> Iterator[Tensor]:
         yield Tensor("w3", width, model.hidden, "rows")
 
 
-def dense_block(model: Model) -> list[Tensor]:
+def dense_block(job: Job) -> list[Tensor]:
     """A block with a dense feed-forward."""
-    return [*attention(model), Tensor("ffn_norm", model.hidden), *feed_forward(model, model.ffn)]
+    model = job.model
+    return [*attention(job), Tensor("ffn_norm", model.hidden), *feed_forward(model, model.ffn)]
 
 
-def around_experts(model: Model) -> list[Tensor]:
+def around_experts(job: Job) -> list[Tensor]:
     """A MoE block without its routed experts."""
+    model = job.model
     moe = model.moe
     if moe is None:
         return []
     shared = feed_forward(model, moe.shared_ffn) if moe.shared_ffn else ()
-    return [*attention(model), Tensor("ffn_norm", model.hidden), Tensor("router", moe.experts, model.hidden), *shared]
+    router = [Tensor("router", moe.experts, model.hidden)]
+    if model.bias:
+        router.append(Tensor("router.bias", moe.experts))
+    return [*attention(job), Tensor("ffn_norm", model.hidden), *router, *shared]
 
 
-def routed_experts(model: Model) -> list[Tensor]:
-    """The stacked weights of a block's routed experts."""
-    moe = model.moe
+def routed_experts(job: Job) -> list[Tensor]:
+    """The stacked weights of routed experts; with biases, gate and product are one (``gpt_oss/moe.py:90``, 0.3.0)."""
+    moe, hidden = job.model.moe, job.model.hidden
     if moe is None:
         return []
+    second = Tensor("experts.w2", hidden, moe.ffn, "columns", moe.experts)
+    if moe.bias:
+        return [
+            Tensor("experts.w13", 2 * moe.ffn, hidden, "rows", moe.experts),
+            Tensor("experts.w13.bias", 2 * moe.ffn, 1, "rows", moe.experts),
+            second,
+            Tensor("experts.w2.bias", hidden, 1, "none", moe.experts),
+        ]
     return [
-        Tensor("experts.w1", moe.ffn, model.hidden, "rows", moe.experts),
-        Tensor("experts.w2", model.hidden, moe.ffn, "columns", moe.experts),
-        Tensor("experts.w3", moe.ffn, model.hidden, "rows", moe.experts),
+        Tensor("experts.w1", moe.ffn, hidden, "rows", moe.experts),
+        second,
+        Tensor("experts.w3", moe.ffn, hidden, "rows", moe.experts),
     ]
 
 
@@ -115,41 +139,50 @@ def held(job: Job, tensors: list[Tensor]) -> Any:
     total: Any = 0
     for tensor in tensors:
         if tensor.experts:
-            width = np.where(np.asarray(layout.expert) > 1, layout.expert_tensor, layout.tensor)
+            width = 1 if tensor.split == "none" else _expert_width(job)
             total = total + tensor.elements / layout.expert / width
         else:
             total = total + tensor.elements / (1 if tensor.split == "none" else layout.tensor)
     return total
 
 
-def sharded(job: Job, tensors: list[Tensor]) -> Any:
-    """Elements of tensors that the first rank keeps after FSDP, padding included."""
+def _expert_width(job: Job) -> Any:
+    """Ranks that split the weights of one expert: those of tensor parallelism, where experts are not spread."""
     layout = job.layout
+    return np.where(np.asarray(layout.expert) > 1, layout.expert_tensor, layout.tensor)
+
+
+def sharded(job: Job, tensors: list[Tensor]) -> Any:
+    """Elements of tensors that the first rank keeps after FSDP, which deals out rows and rounds up."""
     ranks = fsdp_ranks(job)
     total: Any = 0
     for tensor in tensors:
         if tensor.experts:
             total = total + _expert_shard(job, tensor)
-            continue
-        rows = tensor.rows / (layout.tensor if tensor.split == "rows" else 1)
-        columns = tensor.columns / (layout.tensor if tensor.split == "columns" else 1)
-        total = total + np.ceil(np.ceil(rows) / ranks) * columns
+        else:
+            rows, columns = _split(tensor, job.layout.tensor)
+            total = total + np.ceil(np.ceil(rows) / ranks) * columns
     return total
 
 
+def _split(tensor: Tensor, width: Any) -> tuple[Any, Any]:
+    """Rows and columns on one tensor rank."""
+    rows = tensor.rows / (width if tensor.split == "rows" else 1)
+    return rows, tensor.columns / (width if tensor.split == "columns" else 1)
+
+
 def _expert_shard(job: Job, tensor: Tensor) -> Any:
-    """Experts over the expert ranks, then FSDP over the ranks left: by expert, or by rows where those are too few."""
+    """Experts over the expert ranks, then FSDP over the ranks left: by expert, or by rows where those are too few.
+
+    ``models/llama4/infra/parallelize.py:396`` (0.2.2) for spread experts, ``distributed/fsdp.py:205`` (0.3.0) for all.
+    """
     layout = job.layout
     spread = np.asarray(layout.expert) > 1
-    width: Any = np.where(spread, layout.expert_tensor, layout.tensor)
-    rows = tensor.rows / (width if tensor.split == "rows" else 1)
-    columns = tensor.columns / (width if tensor.split == "columns" else 1)
+    rows, columns = _split(tensor, _expert_width(job))
     local = tensor.experts / layout.expert
-    ranks = np.where(
-        spread, np.maximum(fsdp_ranks(job) * layout.tensor // (layout.expert * layout.expert_tensor), 1), 1
-    )
-    ranks = np.where(spread, ranks, fsdp_ranks(job))
-    by_rows = spread & (ranks * layout.expert > tensor.experts)
+    left = np.maximum(fsdp_ranks(job) * layout.tensor // (layout.expert * layout.expert_tensor), 1)
+    ranks = np.where(spread, left, fsdp_ranks(job))
+    by_rows = (spread | (release(job) >= (0, 3))) & (ranks * layout.expert > tensor.experts)
     return np.where(by_rows, local * np.ceil(rows / ranks) * columns, np.ceil(local / ranks) * rows * columns)
 
 
@@ -173,9 +206,9 @@ def last_norm(model: Model) -> Tensor:
 def elements(job: Job, stages: Stages, count: Callable[[Job, list[Tensor]], Any]) -> Any:
     """Elements of every rank, counted by ``count``; shape (layouts, stages)."""
     model = job.model
-    total = stages.dense * count(job, dense_block(model))
+    total = stages.dense * count(job, dense_block(job))
     if model.moe is not None:
-        total = total + stages.moe * (count(job, around_experts(model)) + count(job, routed_experts(model)))
+        total = total + stages.moe * (count(job, around_experts(job)) + count(job, routed_experts(job)))
     ends = count(job, embedding(model))
     tied = model.tied & (np.asarray(job.layout.pipeline) == 1)
     last = ends * ~np.asarray(tied) + count(job, [last_norm(model)])

@@ -1,0 +1,167 @@
+"""Memory under torchtitan, judged by the real package on a CPU: shards to the element, saved tensors by bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from environments import OracleServer, environment
+from torchtitan_python import native
+
+from translator import api
+from translator.frameworks.torchtitan.framework import FRAMEWORK
+from translator.frameworks.torchtitan.memory.parameters import elements, sharded
+from translator.memory.sizes import Job, job_of
+from translator.memory.stages import stages_of
+from translator.reading import ReadOptions
+from translator.source import Source
+
+pytestmark = pytest.mark.oracle
+
+NAME = "torchtitan-0.3.0"
+TEXT = """
+from torchtitan.components.loss import CrossEntropyLoss
+from torchtitan.components.optimizer import default_adamw
+from torchtitan.models.{family} import model_registry
+from torchtitan.trainer import Trainer
+
+
+def run() -> Trainer.Config:
+    return Trainer.Config(
+        model_spec=model_registry("{flavor}"), loss=CrossEntropyLoss.Config(), optimizer=default_adamw(lr=8e-4)
+    )
+"""
+P = "parallelism."
+TP, PP, CP, EP = (f"{P}{name}_parallel_degree" for name in ("tensor", "pipeline", "context", "expert"))
+REPLICATE, SCHEDULE = f"{P}data_parallel_replicate_degree", f"{P}pipeline_parallel_schedule"
+
+
+@pytest.fixture(scope="module")
+def titan() -> Iterator[OracleServer]:
+    found = environment(NAME)
+    if reason := found.missing():
+        pytest.skip(reason)
+    with found.serve("torchtitan_memory.py") as running:
+        yield running
+
+
+def job(model: str, world_size: int, values: dict[str, Any], **training: Any) -> Job:
+    """Our job of a named flavor with options."""
+    family, flavor = model.split("/")
+    settled = native(
+        {
+            "model_spec.name": family,
+            "model_spec.flavor": flavor,
+            "loss": "CrossEntropyLoss",
+            "training.seq_len": 2048,
+            "training.local_batch_size": 8,
+            "@world_size": world_size,
+            **{f"training.{name}": value for name, value in training.items()},
+            **values,
+        }
+    )
+    return job_of("torchtitan", "0.3.0", FRAMEWORK.table("0.3.0").read(settled.values), settled.values)
+
+
+def asked(model: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The same, as a request to the driver."""
+    family, flavor = model.split("/")
+    words = ["--training.seq_len", "2048", "--training.local_batch_size", "8"]
+    for address, value in values.items():
+        words += [f"--{address}", str(value)]
+    if values.get(PP, 1) > 1 or values.get(EP, 1) > 1:
+        words.append("--training.disable_cuda_graphs")
+    words += [f"--{P}spmd_backend", "partial_dtensor"]
+    return {"text": TEXT.format(family=family, flavor=flavor), "config": "run", "overrides": words}
+
+
+# Model, world size, options.
+LAYOUTS: list[tuple[str, int, dict[str, Any]]] = [
+    ("llama3/8B", 8, {}),
+    ("llama3/8B", 8, {TP: 8}),
+    ("llama3/8B", 24, {TP: 2}),
+    ("llama3/8B", 8, {TP: 2, CP: 2}),
+    ("llama3/8B", 16, {REPLICATE: 4, TP: 2}),
+    ("llama3/8B", 4, {REPLICATE: 4}),
+    ("llama3/1B", 8, {TP: 2}),
+    ("llama3/70B", 64, {TP: 8, PP: 4}),
+    ("llama3/405B", 512, {TP: 8, PP: 8}),
+    ("llama3/8B", 8, {PP: 4, SCHEDULE: "Interleaved1F1B"}),
+    ("qwen3/0.6B", 6, {}),
+    ("qwen3/32B", 16, {TP: 4}),
+    ("qwen3/30B-A3B", 8, {}),
+    ("qwen3/30B-A3B", 16, {EP: 8}),
+    ("qwen3/30B-A3B", 16, {EP: 4, TP: 2}),
+    ("qwen3/235B-A22B", 256, {}),
+    ("deepseek_v3/debugmodel", 4, {TP: 2}),
+    ("deepseek_v3/16B", 16, {EP: 8, TP: 2}),
+    ("deepseek_v3/236B", 64, {EP: 8, PP: 2}),
+    ("deepseek_v3/671B", 256, {EP: 64, PP: 4}),
+    ("deepseek_v3/671B", 512, {EP: 32, TP: 4}),
+    ("gpt_oss/20b", 8, {EP: 4}),
+    ("gpt_oss/20b", 8, {TP: 2}),
+    ("gpt_oss/120b", 16, {EP: 16, TP: 2}),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "world_size", "values"),
+    LAYOUTS,
+    ids=lambda value: str(value) if not isinstance(value, dict) else "-".join(str(v) for v in value.values()),
+)
+def test_shards_to_the_element(titan: OracleServer, model: str, world_size: int, values: dict[str, Any]) -> None:
+    """The first rank of the first and of the last stage holds exactly as many elements as we say."""
+    ours = job(model, world_size, values)
+    found = elements(ours, stages_of(ours), sharded)
+    degree = values.get(PP, 1)
+    for stage in sorted({0, degree - 1}):
+        answer = titan.request(
+            "shards", timeout=300, world_size=world_size, rank=stage * world_size // degree, **asked(model, values)
+        )
+        assert answer["ok"], answer
+        assert answer["bytes"] == 4 * answer["total"]
+        counted = float(np.broadcast_to(found, (1, degree))[0, stage])
+        assert counted == answer["total"], (stage, counted, shapes(answer))
+
+
+def shapes(answer: dict[str, Any]) -> dict[str, list[int]]:
+    """Shapes of a few tensors, for a failing test's message."""
+    named = answer["by_name"]
+    return {name: shape for name, shape in list(named.items())[:24] if math.prod(shape)}
+
+
+# Model, world size, options of [parallelism] of the TOML releases.
+OLDER: list[tuple[str, str, int, dict[str, int]]] = [
+    ("0.1.0", "llama3/8B", 8, {"tensor": 2}),
+    ("0.1.0", "llama3/70B", 64, {"tensor": 8, "context": 2}),
+    ("0.2.2", "llama3/8B", 24, {"tensor": 2}),
+    ("0.2.2", "llama3/8B", 8, {"context": 4}),
+    ("0.2.2", "qwen3/14B", 6, {}),
+    ("0.2.2", "qwen3/30B-A3B", 16, {"expert": 8}),
+    ("0.2.2", "deepseek_v3/16B", 16, {"expert": 8, "tensor": 2}),
+    ("0.2.2", "deepseek_v3/16B", 16, {"expert": 8, "tensor": 2, "expert_tensor": 2}),
+    ("0.2.2", "llama4/17bx16e", 32, {"expert": 4}),
+]
+
+
+@pytest.mark.parametrize(("version", "model", "world_size", "degrees"), OLDER)
+def test_shards_of_toml_releases(
+    request: pytest.FixtureRequest, version: str, model: str, world_size: int, degrees: dict[str, int]
+) -> None:
+    running = request.getfixturevalue("torchtitan_010" if version == "0.1.0" else "torchtitan_022")
+    name, flavor = model.split("/")
+    lines = [f'[model]\nname = "{name}"\nflavor = "{flavor}"', "[training]\nseq_len = 2048", "[parallelism]"]
+    lines += [f"{degree}_parallel_degree = {ranks}" for degree, ranks in degrees.items()]
+    text = "\n".join(lines)
+    read = api.read(
+        Source("run.toml", text), framework=f"torchtitan@{version}", options=ReadOptions(world_size=world_size)
+    )
+    assert read.native is not None
+    flat = {**read.flat, "model.vocab_padded": read.flat["model.vocab_padded"] or 128256}
+    ours = job_of("torchtitan", version, flat, read.native.values)
+    answer = running.request("parallelize", timeout=300, world_size=world_size, text=text)
+    assert answer["ok"], answer
+    assert float(elements(ours, stages_of(ours), sharded)[0, 0]) == answer["local_total"]
