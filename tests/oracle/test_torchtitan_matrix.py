@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from environments import OracleServer, environment
-from torchtitan_python_variants import python_variants
+from torchtitan_python_variants import FUNCTIONS, WORDS, python_variants
 from torchtitan_variants import (
     BATCH,
     CHECKPOINT,
@@ -125,6 +126,7 @@ def toml_variants(bases: Mapping[str, tuple[dict[str, Any], int]]) -> Iterator[t
     add("llama4", pairs(20, 9, EXPERTS))
     for number, base in enumerate(name for name in bases if name != "own"):
         add(base, singles(DEGREES))
+        add(base, [{f"{P}tensor_parallel_degree": 16}, {f"{P}expert_parallel_degree": 16}], 16)
         add(base, pairs(6, 10 + number, DEGREES, STAGES, BATCH), 16)
     for variant in made:
         yield variant, toml_text(changed(bases[variant.base][0], variant.changes))
@@ -203,6 +205,21 @@ def judge(count: Confusion, explained: Mapping[str, str]) -> None:
     left = {**count.misses, **count.alarms}
     unexplained = [name for name in left if not any(part in name for part in explained)]
     assert not unexplained, {name: left[name] for name in unexplained}
+
+
+@pytest.mark.oracle
+def test_words_over_shipped_functions(trainer_030: OracleServer) -> None:
+    count = Confusion()
+    for family, function in FUNCTIONS.items():
+        for words in WORDS:
+            asked = {"module": family, "config": function, "overrides": shlex.split(words)}
+            answer = trainer_030.request("judge", world_size=8, **asked)
+            assert answer.get("stage") not in {"driver", "timeout", "crash"}, (words, answer)
+            launch = f"torchrun --nproc_per_node=8 -m torchtitan.train --module {family} --config {function} {words}\n"
+            count.add(f"{function} {words}", answer, errors_of("go.sh", launch, 8, "torchtitan@0.3.0"))
+    assert count.refused >= 60
+    assert count.accepted >= 60
+    judge(count, {})
 
 
 WORLDS = (8, 16, 32, 64, 128, 256, 512)

@@ -285,6 +285,70 @@ EXPERTS: dict[str, list[Any]] = {
     "activation_checkpoint": [None, Expression("SelectiveAC.Config()")],
     "debug.moe_force_load_balance": [True],
 }
+# Words behind ``--module M --config F`` (tyro's command line).
+WORDS = (
+    "--training.steps 7",
+    "--training.steps=7",
+    "--training.steps seven",
+    "--training.steps 7.5",
+    "--training.stepz 7",
+    "--training.local_batch_size",
+    "--training.seq_len 4096",
+    "--training.seq_len 2047",
+    "--training.seq_len 262144",
+    "--training.global_batch_size 100",
+    "--training.global_batch_size 128",
+    "--training.dtype bf16",
+    "--training.dtype bfloat16",
+    "--training.max_norm 0",
+    "--training.gc_freq 0",
+    "--parallelism.tensor_parallel_degree 2",
+    "--parallelism.tensor-parallel-degree 2",
+    "--parallelism.tensor_parallel_degree 3",
+    "--parallelism.context_parallel_degree 2",
+    "--parallelism.pipeline_parallel_degree 2",
+    "--parallelism.pipeline_parallel_degree 2 --training.disable_cuda_graphs",
+    "--parallelism.pipeline_parallel_degree 2 --training.disable_cuda_graphs "
+    "--parallelism.pipeline_parallel_schedule 1F1B",
+    "--parallelism.pipeline_parallel_degree 2 --training.disable_cuda_graphs "
+    "--parallelism.pipeline_parallel_schedule ZB1",
+    "--parallelism.expert_parallel_degree 2 --training.disable_cuda_graphs",
+    "--parallelism.expert_parallel_degree 3 --training.disable_cuda_graphs",
+    "--parallelism.spmd_backend none",
+    "--parallelism.fsdp_reshard_after_forward never",
+    "--compile.enable",
+    "--compile.enable True",
+    "--compile.no-enable",
+    "--compile.enable --compile.components model",
+    "--lr_scheduler.decay_type exp",
+    "--lr_scheduler.decay_type cosine",
+    "--lr_scheduler.decay_ratio None",
+    "--checkpoint.enable",
+    "--checkpoint.enable --checkpoint.interval 0",
+    "--checkpoint.keep_latest_k 1",
+    "--checkpoint.initial_load_path seed",
+    "--dataloader.dataset wikitext",
+    "--dataloader.dataset c4",
+    "--optimizer.implementation foreach",
+    "--optimizer.lr 1e-3",
+    "--metrics.log_freq 0",
+    "--metrics.log_freq 5",
+    "--debug.seed 42",
+    "--debug.batch_invariant",
+    "--validator.enable",
+    "--validator.enable --validator.steps 0",
+    "--profiler.enable_profiling --profiler.profile_freq 3",
+    "--hf_assets_path /data/assets",
+    "--model_spec.flavor 8B",
+    "--loss.num_chunks 7",
+    "activation-checkpoint:full",
+    "activation-checkpoint:none",
+    "activation-checkpoint:partial",
+    "--training.steps 3 activation-checkpoint:full",
+    "activation-checkpoint:full --training.steps 3",
+    "steps 7",
+)
+FUNCTIONS = {"llama3": "llama3_debugmodel", "qwen3": "qwen3_moe_debug", "deepseek_v3": "deepseek_v3_debugmodel"}
 FAMILIES = {"llama3": "debugmodel", "qwen3": "debugmodel", "deepseek_v3": "debugmodel", "gpt_oss": "debugmodel"}
 
 
@@ -323,6 +387,8 @@ def python_variants() -> Iterator[tuple[Variant, str]]:
     add("llama3", pairs(20, 25, DEGREES, OPERATION))
     for number, base in enumerate(("deepseek_v3", "qwen3 MoE", "gpt_oss")):
         add(base, pairs(25, 30 + number, EXPERTS))
+        add(base, [{f"{P}expert_parallel_degree": 6, f"{T}disable_cuda_graphs": True}], 6)
+        add(base, [{f"{P}tensor_parallel_degree": 16}], 16)
     add("qwen3", pairs(20, 40, DEGREES, PIPELINE))
     for variant in made:
         family, sections = known[variant.base]

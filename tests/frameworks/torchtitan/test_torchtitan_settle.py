@@ -412,3 +412,20 @@ def test_no_value_makes_it_raise(values: dict[str, object], world_size: int | No
     native = read_source("run.toml", write_toml([(*row, None) for row in values.items()], []), world_size=world_size)
     settle(native, load("torchtitan", "0.2.2"))
     assert all(finding.code in CODES for finding in native.findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "used", "code"),
+    [
+        ("checkpoint.export_dtype = 'int8'", "checkpoint.enable = true", "R097"),
+        ("activation_checkpoint.selective_ac_option = 2", "activation_checkpoint.mode = 'selective'", "R095"),
+        ("quantize.linear.float8.recipe_name = 'blockwise'", "model.converters = ['quantize.linear.float8']", "R097"),
+        ("validation.freq = 'often'", "validation.enable = true", "R096"),
+    ],
+)
+def test_a_bad_value_that_is_not_read_is_no_error(text: str, used: str, code: str) -> None:
+    def level(stated: str) -> Level:
+        return next(finding.level for finding in settled(stated).findings if finding.code == code)
+
+    assert level(f"{text}\nactivation_checkpoint.mode = 'full'" if "mode" in used else text) is Level.WARNING
+    assert level(f"{text}\n{used}") is Level.ERROR

@@ -3,7 +3,7 @@
 ``judge`` parses with the real ConfigManager, runs the real ``Trainer.__init__`` as rank 0 of ``world_size``, and after
 that asks of its parts what the first steps of the loop ask. It takes what the driver of the version takes (``text`` or
 ``file``, ``config``, ``module``, ``overrides``, ``path``). ``stage`` of a refusal is ConfigManager, Trainer, or a part
-of the first step: ``loop``, ``balance``, ``dispatch``, ``forward``.
+of the first step: ``loop``, ``balance``, ``dispatch``, ``loss``, ``forward``.
 
 What stands in: a process group that does nothing; storage and initial weights of the model, which stays on the meta
 device; tokenizer and dataset, which are files (the names of datasets are looked up by the real code); torchao, which is
@@ -149,8 +149,10 @@ def judge(world_size: int, **request: Any) -> dict[str, Any]:
             trainer = python_trainer(config) if PYTHON else toml_trainer(config)
             real("loop", loop, trainer, config)
             real("balance", balance, trainer, config)
-            if not PYTHON:
-                real("dispatch", dispatch, trainer)
+            real("dispatch", python_dispatch if PYTHON else dispatch, trainer)
+            if PYTHON:
+                real("loss", chunked_loss, trainer, config)
+            else:
                 first_forward(trainer, config)
     return {}
 
@@ -260,6 +262,42 @@ def dispatch(trainer: Any) -> None:
     send = expert_parallel.ExpertParallel()._token_dispatch
     with mock.patch.object(expert_parallel, "_permute", reached):
         titan.captured(send, None, (tokens, counts), dims.get_mesh("ep"))
+
+
+def python_dispatch(trainer: Any) -> None:
+    """The same for 0.3.0: the count of tokens of each expert, as it is cut into the ranks' parts."""
+    from torchtitan.models.common import token_dispatcher
+
+    def reached(*_: Any, **__: Any) -> None:
+        raise titan.CapturedError(None)
+
+    dims = trainer.parallel_dims
+    found = [module for part in trainer.model_parts for module in part.modules() if hasattr(module, "token_dispatcher")]
+    kind = token_dispatcher.AllToAllTokenDispatcher
+    exact = [module for module in found if type(module.token_dispatcher) is kind]
+    if not dims.ep_enabled or not exact:
+        return
+    counts = torch.zeros(exact[0].inner_experts.num_experts, dtype=torch.int64)
+    count = exact[0].token_dispatcher._token_count_exchange
+    with (
+        mock.patch.object(token_dispatcher, "all_to_all_single", reached),
+        mock.patch.object(token_dispatcher.spmd, "all_to_all", reached),
+    ):
+        titan.captured(count, counts, None, dims.ep)
+
+
+def chunked_loss(trainer: Any, config: Any) -> None:
+    """The sequence as the loss cuts it (0.3.0)."""
+    if type(trainer.loss_fn).__name__ != "ChunkedLossWrapper" or trainer.parallel_dims.pp_enabled:
+        return
+
+    def reached(*_: Any, **__: Any) -> None:
+        raise titan.CapturedError(None)
+
+    length = config.training.seq_len // trainer.parallel_dims.cp
+    tokens, hidden = torch.zeros((1, length), dtype=torch.int64), torch.zeros((1, length, 1))
+    with mock.patch.object(torch, "split", reached):
+        titan.captured(trainer.loss_fn, hidden, tokens, torch.tensor(1.0))
 
 
 def first_forward(trainer: Any, config: Any) -> None:
