@@ -46,6 +46,7 @@ _FILES = {
     "world-size": _NUMBER,
     "model": _TEXT,
     "set": _VARIABLES,
+    "args": _LIST,
     "ignore": _LIST,
     "targets": _LIST,
 }
@@ -60,6 +61,7 @@ class FileSettings:
     world_size: int | None = None
     model: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    positional: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
     targets: tuple[str, ...] | None = None
 
@@ -157,6 +159,7 @@ def _file(entry: Any, where: str) -> FileSettings:
         entry.get("world-size"),
         entry.get("model"),
         entry.get("set", {}),
+        tuple(entry["args"]) if "args" in entry else None,
         tuple(entry.get("ignore", ())),
         tuple(entry["targets"]) if "targets" in entry else None,
     )

@@ -71,6 +71,13 @@ def test_settings_by_file(ttx: Ttx, project: Path) -> None:
     assert ("old/train.sh", "R061") in every - now
 
 
+def test_positional_arguments_by_file(ttx: Ttx, project: Path) -> None:
+    (project / "train.sh").write_text(LINES.replace("$LOGS", "$1"))
+    assert ("train.sh", "R061") in found(ttx)
+    say(project, '[tool.ttx]\n[[tool.ttx.files]]\npath = "*.sh"\nargs = ["logs"]\n')
+    assert ("train.sh", "R061") not in found(ttx)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -158,7 +158,7 @@ def _parts(source: Source, framework: Framework | None) -> list[Source]:
 
 def _options(settings: Settings, framework: Framework | None) -> ReadOptions:
     model = settings.model if isinstance(framework, TakesModel) else None
-    return ReadOptions(variables=settings.variables, world_size=settings.world_size, model=model)
+    return ReadOptions(settings.variables, settings.positional, world_size=settings.world_size, model=model)
 
 
 def _checked(reading: Reading, source: Source, settings: Settings) -> list[Finding]:

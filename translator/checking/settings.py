@@ -25,6 +25,7 @@ class Settings:
     world_size: int | None = None
     model: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    positional: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -66,6 +67,7 @@ class Chooser:
         home, said = self.project_of(name), self._said
         framework, world_size, model = None, home.world_size, None
         variables: dict[str, str] = {}
+        positional: tuple[str, ...] = ()
         targets, ignore = home.targets, [*home.ignore, *said.ignore]
         for entry in home.files if home.files and name != "-" else ():
             if not matches(entry.path, _inside(name, home)):
@@ -73,6 +75,7 @@ class Chooser:
             framework, world_size = entry.framework or framework, entry.world_size or world_size
             model = entry.model or model
             variables |= entry.variables
+            positional = positional if entry.positional is None else entry.positional
             ignore += entry.ignore
             targets = targets if entry.targets is None else entry.targets
         wanted = [
@@ -83,6 +86,7 @@ class Chooser:
             said.world_size or world_size,
             said.model or model,
             {**variables, **said.variables},
+            positional,
             tuple(dict.fromkeys(wanted)),
             said.select or home.select,
             tuple(prefixes(ignore, "ignore")),

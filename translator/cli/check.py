@@ -157,9 +157,9 @@ def _chooser(parsed: argparse.Namespace) -> Chooser:
             parsed.world_size,
             parsed.model,
             variables(parsed.set),
-            tuple(parsed.targets),
-            prefixes(parsed.select, "--select"),
-            prefixes(parsed.ignore, "--ignore"),
+            targets=tuple(parsed.targets),
+            select=prefixes(parsed.select, "--select"),
+            ignore=prefixes(parsed.ignore, "--ignore"),
         )
     )
 
