@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli_support import Ttx
 
 from translator import api
-from translator.checking.fixing import apply
+from translator.checking.discovery import Candidate
+from translator.checking.fixing import apply, mend
+from translator.checking.running import examine
+from translator.checking.settings import Settings
 from translator.findings import Edit, Finding, Level, Place
+from translator.source import load
 
 SCRIPT = """\
 #!/bin/bash
@@ -154,6 +159,21 @@ def test_a_file_beside_a_source_is_mended_where_it_is_checked_itself(ttx: Ttx, t
 def test_standard_input_cannot_be_mended(ttx: Ttx) -> None:
     result = ttx("check", "-", "--fix", stdin=SCRIPT.encode())
     assert (result.code, result.out) == (2, "")
+
+
+@pytest.mark.corpus
+def test_real_configurations_mean_the_same_when_they_are_mended(corpus: Path) -> None:
+    mended = 0
+    for path in sorted(path for path in corpus.rglob("*") if path.is_file()):
+        name = str(path)
+        report = examine(Candidate(name, False), Settings())
+        assert not report.fault, report.findings
+        _, files = mend([report], lambda name, texts: examine(Candidate(name, False), Settings(), texts=texts))
+        for file in files:
+            after = replace(load(name), text=file.after)
+            assert api.read(after).flat == flat(path), name
+            mended += 1
+    assert mended >= 10
 
 
 def finding(*edits: tuple[int, int, str, str]) -> Finding:

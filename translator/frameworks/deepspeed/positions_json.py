@@ -85,10 +85,11 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """Something that JSON does not have."""
+    """Something that JSON does not have; ``surplus`` when a text without the character there means the same."""
 
     what: str
     at: int
+    surplus: bool = False
 
 
 @dataclass(slots=True)
@@ -162,9 +163,9 @@ class _Parser:
             place=place_of(self.path, self.text, self.at if at is None else at),
         )
 
-    def odd(self, what: str, at: int) -> None:
+    def odd(self, what: str, at: int, *, surplus: bool = False) -> None:
         """Note something that JSON does not have."""
-        self.oddities.append(Oddity(what, at))
+        self.oddities.append(Oddity(what, at, surplus))
 
     def document(self) -> Document:
         """The whole text."""
@@ -237,7 +238,7 @@ class _Parser:
                 break
             if closing and self.peek() == closing:
                 if comma_at >= 0:
-                    self.odd(COMMA, comma_at)
+                    self.odd(COMMA, comma_at, surplus=True)
                 self.at += 1
                 break
             if found and comma_at < 0:
@@ -288,7 +289,7 @@ class _Parser:
                 raise self.fail("the end comes before a closing bracket")
             if self.peek() == "]":
                 if comma_at >= 0:
-                    self.odd(COMMA, comma_at)
+                    self.odd(COMMA, comma_at, surplus=True)
                 self.at += 1
                 return found
             if found and comma_at < 0:

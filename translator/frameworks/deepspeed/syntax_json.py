@@ -339,9 +339,11 @@ class JsonReader:
                 )
 
     def _without_commas(self) -> tuple[Edit, ...]:
-        """The edits that take out commas with nothing behind them; a comma that is missing is nothing to take out."""
-        odd = [oddity.at for oddity in self.document.oddities if oddity.what == COMMA]
-        return tuple(Edit(self.at(at, at + 1), ",", "") for at in odd)
+        """The edits that take out commas with nothing behind them; none where others are missing."""
+        odd = [oddity for oddity in self.document.oddities if oddity.what == COMMA]
+        if not all(oddity.surplus for oddity in odd):
+            return ()
+        return tuple(Edit(self.at(oddity.at, oddity.at + 1), ",", "") for oddity in odd)
 
 
 def _argument_problem(entry: Entry, value: object) -> str:
