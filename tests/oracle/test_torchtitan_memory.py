@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from torchtitan_python import native
 from translator import api
 from translator.frameworks.torchtitan.framework import FRAMEWORK
 from translator.frameworks.torchtitan.memory.parameters import elements, sharded
+from translator.memory.in_flight import in_flight
 from translator.memory.sizes import Job, job_of
 from translator.memory.stages import stages_of
 from translator.reading import ReadOptions
@@ -165,3 +167,44 @@ def test_shards_of_toml_releases(
     answer = running.request("parallelize", timeout=300, world_size=world_size, text=text)
     assert answer["ok"], answer
     assert float(elements(ours, stages_of(ours), sharded)[0, 0]) == answer["local_total"]
+
+
+SCHEDULES = {
+    "gpipe": ("GPipe", (1,)),
+    "1f1b": ("1F1B", (1,)),
+    "looped_bfs": ("LoopedBFS", (2, 3)),
+    "interleaved_1f1b": ("Interleaved1F1B", (2, 3)),
+    "interleaved_zero_bubble": ("InterleavedZeroBubble", (2, 3)),
+    "zbv_zero_bubble": ("ZBVZeroBubble", (2,)),
+    "dual_pipe_v": ("DualPipeV", (2,)),
+}
+
+
+def most_held(order: list[list[Any]]) -> int:
+    """The largest number of passes of one rank that wait for their backward pass, that for weights included."""
+    held = most = 0
+    for kind, _, _ in order:
+        held += {"F": 1, "B": -1, "W": -1}.get(kind, 0)
+        most = max(most, held)
+    return most
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("ranks", "micro_batches"), [(2, 4), (4, 8), (4, 16), (8, 16)])
+def test_passes_in_flight(titan: OracleServer, schedule: str, ranks: int, micro_batches: int) -> None:
+    """What we say of a schedule is what torch's own makes of it, on every rank."""
+    name, several = SCHEDULES[schedule]
+    for chunks in several:
+        answer = titan.request(
+            "orders", schedule=name, ranks=ranks, stages_per_rank=chunks, n_microbatches=micro_batches
+        )
+        assert answer["ok"], answer
+        real = [most_held(order) / chunks for order in answer["orders"]]
+        layout = dataclasses.replace(
+            job("llama3/8B", ranks, {}).layout,
+            pipeline=ranks,
+            chunks=chunks,
+            micro_batches=micro_batches,
+            schedule=schedule,
+        )
+        assert in_flight(layout, ranks)[0].tolist() == pytest.approx(real), chunks

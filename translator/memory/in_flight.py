@@ -57,18 +57,23 @@ def interleaved(rank: Any, degree: Any, chunks: Any, micro_batches: Any) -> Any:
     )
 
 
-def zero_bubble(rank: Any, degree: Any, chunks: Any, micro_batches: Any) -> Any:
-    """Interleaved zero-bubble: as interleaved 1F1B; inputs are kept until the weight gradients are computed."""
-    return np.minimum(interleaved(rank, degree, chunks, micro_batches) + 1.0 / chunks, micro_batches)
+def level(rank: Any, degree: Any, chunks: Any, micro_batches: Any) -> Any:
+    """Zero-bubble schedules, interleaved or in a V: every rank holds as much as 1F1B's first.
 
-
-def v_shaped(rank: Any, degree: Any, chunks: Any, micro_batches: Any) -> Any:
-    """ZBV and DualPipeV: two chunks in a V; every rank holds as much as 1F1B's first.
-
-    Source: Qi et al. 2024 (arXiv:2405.15362), section 4: p micro batches' worth on every rank.
+    A pass counts until the gradients of its weights are computed. Source: ``ScheduleInterleavedZeroBubble`` and
+    ``ScheduleZBVZeroBubble`` in ``torch/distributed/pipelining/schedules.py`` (torch 2.13); Qi et al. 2024
+    (arXiv:2405.15362), section 4.
     """
     _ = chunks
     return np.minimum(degree, micro_batches) * 1.0 + 0 * rank
+
+
+def overlapped(rank: Any, degree: Any, chunks: Any, micro_batches: Any) -> Any:
+    """DualPipeV: one more chunk's pass, as the forward pass of an overlapped pair begins before the backward pass ends.
+
+    Source: ``ScheduleDualPipeV`` in ``torch/distributed/pipelining/schedules.py`` (torch 2.13).
+    """
+    return np.minimum(degree * chunks + 1, micro_batches * chunks) / chunks + 0 * rank
 
 
 SCHEDULES: dict[str, Counted] = {
@@ -76,8 +81,8 @@ SCHEDULES: dict[str, Counted] = {
     "gpipe": all_forward,
     "looped_bfs": all_forward,
     "interleaved_1f1b": interleaved,
-    "interleaved_zero_bubble": zero_bubble,
-    "zbv_zero_bubble": v_shaped,
-    "dual_pipe_v": v_shaped,
+    "interleaved_zero_bubble": level,
+    "zbv_zero_bubble": level,
+    "dual_pipe_v": overlapped,
     "custom": one_forward_one_backward,
 }

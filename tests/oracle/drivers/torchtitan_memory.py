@@ -3,6 +3,7 @@
 ======= ===============================================================================================================
 shards  ``total`` elements and ``bytes`` of all parameter shards of ``rank`` of ``world_size`` after the real pipeline
         split and parallelize function; ``by_name`` has their shapes
+orders  ``orders`` of a pipeline schedule: for each rank its passes in order, each as kind (F, B, I, W), stage, micro batch
 saved   ``saved`` bytes of the unique storages that a block of ``layer`` keeps for its backward pass, and those that
         selective checkpointing's ``cached`` holds; parameters and the model's tables are not counted
 ======= ===============================================================================================================
@@ -12,6 +13,7 @@ The request is as for ``torchtitan_python``. What stands in for processes does n
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import serving
@@ -22,6 +24,9 @@ from serving import real
 from torch.distributed.tensor import DTensor
 from torchtitan.distributed import pipeline_parallel
 from torchtitan.distributed import utils as distributed_utils
+
+
+KINDS = {"FORWARD": "F", "FULL_BACKWARD": "B", "BACKWARD_INPUT": "I", "BACKWARD_WEIGHT": "W"}
 
 
 def be_rank(rank: int, world_size: int) -> None:
@@ -74,5 +79,44 @@ def shards(world_size: int, rank: int = 0, **request: Any) -> dict[str, Any]:
     return {"total": total, "bytes": size, "by_name": by_name, "first": first, "last": last}
 
 
+def orders(schedule: str, ranks: int, stages_per_rank: int, n_microbatches: int) -> dict[str, Any]:
+    from torch.distributed.pipelining import schedules
+
+    number = ranks * stages_per_rank
+    stages = [
+        types.SimpleNamespace(
+            num_stages=number,
+            group_size=ranks,
+            group_rank=0,
+            stage_index=index * ranks,
+            is_first=index == 0,
+            is_last=False,
+            has_backward=True,
+            submod=torch.nn.Identity(),
+        )
+        for index in range(stages_per_rank)
+    ]
+    single = issubclass(schedules.get_schedule_class(schedule), schedules.PipelineScheduleSingle)
+    found = real(
+        "schedule",
+        schedules.get_schedule_class(schedule),
+        stages[0] if single else stages,
+        n_microbatches=n_microbatches,
+        loss_fn=lambda *_: None,
+    )
+    made = found._get_pipeline_order() if single else found.pipeline_order
+    return {"orders": [[word for action in made[rank] for word in passes(action)] for rank in range(ranks)]}
+
+
+def passes(action: Any) -> list[list[Any]]:
+    """An action's passes; an overlapped pair is two."""
+    if action is None:
+        return []
+    if action.sub_actions:
+        return [word for part in action.sub_actions for word in passes(part)]
+    kind = KINDS.get(action.computation_type.name)
+    return [[kind, action.stage_index, action.microbatch_index]] if kind else []
+
+
 if __name__ == "__main__":
-    serving.main({function.__name__: function for function in (shards,)})
+    serving.main({function.__name__: function for function in (shards, orders)})
