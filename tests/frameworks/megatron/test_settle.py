@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import translator.frameworks.megatron.settle as settling
 from translator.catalogue import Entry, load, versions
 from translator.findings import Level, Place
-from translator.frameworks.megatron.arguments import parse_arguments
 from translator.frameworks.megatron import codes, codes_start
+from translator.frameworks.megatron.arguments import parse_arguments
 from translator.frameworks.megatron.settle import RULES, defaults, parse_batch_schedule, settle
 from translator.native import ENVIRONMENT, PROGRAM, WORLD_SIZE, Given, Missing, Native, Origin
 from translator.shell import Unknown, Word

@@ -13,7 +13,7 @@ from typing import Any
 
 from translator.catalogue.model import Catalogue
 from translator.findings import Finding, Level
-from translator.native import ENVIRONMENT, Native
+from translator.native import ENVIRONMENT, PROGRAM, Native
 
 ARGUMENTS = "megatron/training/arguments.py"
 TRANSFORMER_CONFIG = "megatron/core/transformer/transformer_config.py"
@@ -49,7 +49,9 @@ class Settling:
         self.values = native.values
         self.missing: set[str] = {address for address, given in native.given.items() if given.missing is not None}
         given = native.given.get(ENVIRONMENT)
-        self.environment: dict[str, str] | None = given.value if given and isinstance(given.value, dict) else None
+        # A launch without variables of its own has none; where no launch is seen, nothing is known.
+        seen: dict[str, str] | None = {} if PROGRAM in native.given else None
+        self.environment: dict[str, str] | None = given.value if given and isinstance(given.value, dict) else seen
 
     def __getitem__(self, address: str) -> Any:
         if address in self.values:

@@ -121,6 +121,18 @@ def dispatch(state: Settling) -> None:
     state.refuse_where("S107", wrong)
 
 
+@EXPERTS.rule()
+def sequence_parallelism(state: Settling) -> None:
+    """Experts are trained under tensor parallelism with sequence parallelism only (``moe/moe_layer.py:620``).
+
+    Refused in the first forward pass.
+    """
+    trains = (state["train_iters"] or state["train_samples"]) and not state["skip_train"]
+    if state["num_experts"] and trains and state["tensor_model_parallel_size"] > 1 and not state["sequence_parallel"]:
+        message = "training experts under tensor parallelism needs --sequence-parallel"
+        state.refuse("S107", message, "tensor_model_parallel_size", "add --sequence-parallel")
+
+
 @EXPERTS.rule(since="0.18", until="0.19")
 def grouped(state: Settling) -> None:
     """Weights of experts in one tensor, and capacities per rank."""

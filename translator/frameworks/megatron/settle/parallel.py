@@ -260,7 +260,8 @@ def connections(state: Settling) -> None:
     message += "; nothing here sets it" if value is None else f", not {value}"
     # What the files do not set may still be set outside of them.
     level = Level.WARNING if value is None else Level.ERROR
-    state.refuse("S111", message, None, f"export {CONNECTIONS}=1", level)
+    option = "tensor_model_parallel_size" if state["tensor_model_parallel_size"] > 1 else "context_parallel_size"
+    state.refuse("S111", message, option, f"export {CONNECTIONS}=1", level)
 
 
 @TENSOR.rule("high_priority_stream_groups", since="0.14")

@@ -1,3 +1,0 @@
-"""What Megatron-LM accepts and should not."""
-
-from __future__ import annotations
