@@ -3,7 +3,7 @@
 ======= ===============================================================================================================
 shards  ``total`` elements and ``bytes`` of all parameter shards of ``rank`` of ``world_size`` after the real pipeline
         split and parallelize function; ``by_name`` has their shapes
-orders  ``orders`` of a pipeline schedule: for each rank its passes in order, each as kind (F, B, I, W), stage, micro batch
+orders  ``orders`` of a pipeline schedule: the passes of each rank in order, as kind (F, B, I, W), stage, micro batch
 saved   ``saved`` bytes of the unique storages that a block of ``layer`` keeps for its backward pass, and those that
         selective checkpointing's ``cached`` holds; parameters and the model's tables are not counted
 ======= ===============================================================================================================
@@ -24,7 +24,6 @@ from serving import real
 from torch.distributed.tensor import DTensor
 from torchtitan.distributed import pipeline_parallel
 from torchtitan.distributed import utils as distributed_utils
-
 
 KINDS = {"FORWARD": "F", "FULL_BACKWARD": "B", "BACKWARD_INPUT": "I", "BACKWARD_WEIGHT": "W"}
 
