@@ -65,6 +65,7 @@ TOML_EXPLAINED = {
 PYTHON_EXPLAINED = {
     "checkpoint=CheckpointManager(interval=10)": "the component itself in place of its Config; what is made by hand is "
     "not evaluated, and a warning says so",
+    "decay_type=exp lr_scheduler.warmup_steps=100": "the warm-up takes all steps, so no step asks for the decay",
 }
 
 

@@ -152,7 +152,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "S145": (
         "no model",
-        "Trainer.Config has no model by default, and the trainer asserts that there is one (trainer.py:311 at 0.3.0).\n"
+        "Trainer.Config has no model by default, and the trainer asserts that there is one (trainer.py:294 at 0.3.0).\n"
         'Example: `Trainer.Config(training=...)` alone. Way out: model_spec=model_registry("8B").',
     ),
     "S150": (

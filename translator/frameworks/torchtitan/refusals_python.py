@@ -15,6 +15,7 @@ _P = "parallelism."
 _T = "training."
 GRAPHS = f"{_T}disable_cuda_graphs"
 COMM = "model_spec.moe_comm_backend"
+_COMPILE = 'CompileConfig(enable=True) with "model" among its components'
 BACKENDS = ("flex", "flex_flash", "varlen")
 
 
@@ -46,7 +47,8 @@ def check(state: State) -> None:
 
 def _model(state: State) -> None:
     if not state.native.given.keys() & {"model_spec", "model_spec.name", at.MODEL_ARGUMENTS} and not _unread(state):
-        state.say("S145", "no model is set, and there is no default (trainer.py:311)", "model_spec")
+        message = "no model is set, and there is no default (trainer.py:294)"
+        state.say("S145", message, "model_spec", 'model_spec=model_registry("8B")')
 
 
 def _unread(state: State) -> bool:
@@ -61,11 +63,12 @@ def _experts(state: State) -> None:
     ranks = state.number(f"{_P}data_parallel_shard_degree") * state.number(f"{_P}context_parallel_degree", 1) * tensor
     if ranks > 0 and expert > 0 and ranks % expert:
         message = f"expert {expert} does not divide shard * context * tensor = {ranks}"
-        state.say("S153", message, f"{_P}expert_parallel_degree")
+        fix = f"expert_parallel_degree={refusals.divisor_below(ranks, expert)}"
+        state.say("S153", message, f"{_P}expert_parallel_degree", fix)
     backend = state.text(COMM)
     if backend and backend != "standard" and state.get(f"{at.MODEL}moe.experts") and expert == 1:
         message = f"{backend} needs an expert degree above 1 (models/common/token_dispatcher.py:1238)"
-        state.say("S191", message, COMM)
+        state.say("S191", message, COMM, 'moe_comm_backend="standard", or an expert degree above 1')
     converters = state.get("model_spec.converters")
     names = (
         {str(item.get("class")) for item in converters or [] if isinstance(item, Mapping)}
@@ -81,14 +84,14 @@ def _micro_batch(state: State) -> None:
     """It must be positive without a pipeline as well."""
     option = f"{_P}pipeline_parallel_microbatch_size"
     if state.number(option, 1) < 1 and state.number(f"{_P}pipeline_parallel_degree", 1) <= 1:
-        state.say("S156", f"{option} must be positive (trainer.py:125)", option)
+        state.say("S156", f"{option} must be positive (trainer.py:125)", option, "1, the default")
 
 
 def _sequence(state: State) -> None:
     length, divisor = state.number(f"{_T}seq_len"), state.number(at.SEQ_LEN_DIVISOR)
     if divisor > 0 and length % divisor:
         message = f"seq_len {length} does not divide by {divisor} (tensor under sequence parallelism, 2 * context)"
-        state.say("S182", message, f"{_T}seq_len")
+        state.say("S182", message, f"{_T}seq_len", f"seq_len={refusals.multiple_near(length, divisor)}")
     longest = state.number(f"{at.MODEL}max_positions")
     if longest and length > longest:
         message = f"seq_len {length} exceeds the {longest} positions of {state.text(f'{at.MODEL}name')}"
@@ -107,7 +110,7 @@ def _attention(state: State) -> None:
         state.say("S172", message, f"{_P}context_parallel_degree", 'attn_backend="flex"')
     if state.number(f"{_P}pipeline_parallel_degree", 1) > 1 and state.get(f"{at.MODEL}tied_embeddings"):
         message = "tied embeddings cannot be split into stages (models/common/decoder.py:138)"
-        state.say("S173", message, f"{_P}pipeline_parallel_degree")
+        state.say("S173", message, f"{_P}pipeline_parallel_degree", "pipeline_parallel_degree=1")
 
 
 def _graphs(state: State) -> None:
@@ -128,19 +131,21 @@ def _compile(state: State) -> None:
     compiled = bool(state.get("compile.enable")) and "model" in state.names("compile.components")
     if state.get("compile.enable_async_tensor_parallel") and not compiled:
         message = "asynchronous tensor parallelism needs a compiled model (config/configs.py:304)"
-        state.say("S166", message, "compile.enable_async_tensor_parallel")
+        state.say("S166", message, "compile.enable_async_tensor_parallel", _COMPILE)
     if state.text("activation_checkpoint") == "MemoryBudgetAC" and not compiled:
-        state.say("S167", "a memory budget needs a compiled model (trainer.py:169)", "activation_checkpoint")
+        message = "a memory budget needs a compiled model (trainer.py:169)"
+        state.say("S167", message, "activation_checkpoint", _COMPILE)
 
 
 def _loss(state: State) -> None:
     if state.text("loss") == "BaseLoss":
-        state.say("S187", "no loss is set, and the default one is abstract (trainer.py:118)", "loss")
+        message = "no loss is set, and the default one is abstract (trainer.py:118)"
+        state.say("S187", message, "loss", "loss=CrossEntropyLoss.Config(global_vocab_size=...)")
     chunks = state.number("loss.num_chunks")
     local = state.number(f"{_T}seq_len") // max(1, state.number(f"{_P}context_parallel_degree", 1))
     if state.text("loss") == "ChunkedLossWrapper" and (chunks < 1 or local % chunks):
         message = f"{local} tokens of a sequence do not divide into {chunks} chunks (components/loss.py:681)"
-        state.say("S184", message, "loss.num_chunks")
+        state.say("S184", message, "loss.num_chunks", f"num_chunks={refusals.divisor_below(max(1, local), chunks)}")
 
 
 def _optimizer(state: State) -> None:
@@ -148,7 +153,7 @@ def _optimizer(state: State) -> None:
     stated = [group for group in found if isinstance(group, Mapping)] if isinstance(found, list) else []
     if not stated:
         message = "no parameter groups, so no parameter is trained (components/optimizer/optimizer.py:230)"
-        state.say("S188", message, "optimizer.param_groups")
+        state.say("S188", message, "optimizer.param_groups", "optimizer=default_adamw(lr=...)")
         return
     for group in stated:
         if group.get("optimizer_name") not in groups.NAMES:
@@ -166,17 +171,24 @@ def _optimizer(state: State) -> None:
     for pattern, part in groups.unmatched(stated, names, parts if isinstance(parts, list) else None):
         where = "the model" if part is None else f"stage {part}"
         message = f"the pattern {pattern!r} matches nothing in {where} (components/optimizer/optimizer.py:203)"
-        state.say("S188", message, "optimizer.param_groups")
+        fix = (
+            "drop the group, or a pattern that every stage has"
+            if part is not None
+            else "drop the group, or mend the pattern"
+        )
+        state.say("S188", message, "optimizer.param_groups", fix)
 
 
 def _debugging(state: State) -> None:
     if state.get("debug.batch_invariant"):
-        state.say("S199", "batch-invariant mode is not for training (trainer.py:119)", "debug.batch_invariant")
+        message = "batch-invariant mode is not for training (trainer.py:119)"
+        state.say("S199", message, "debug.batch_invariant", "batch_invariant=False")
     checked, typed = "debug.spmd_typechecking", state.text(f"{_P}spmd_backend") == "spmd_types"
     if not state.get(checked) or not typed:
         return
     if state.number(f"{_P}pipeline_parallel_degree", 1) > 1:
-        state.say("S199", "SPMD types are not checked under pipeline parallelism (trainer.py:143)", checked)
+        message = "SPMD types are not checked under pipeline parallelism (trainer.py:143)"
+        state.say("S199", message, checked, "spmd_typechecking=False")
     flexible = state.text(f"{at.MODEL}attention_kernel") in {"flex", "flex_flash"}
     if state.text("activation_checkpoint") == "SelectiveAC" and flexible:
         message = "SPMD types are not checked with selective recomputation of flex attention (trainer.py:153)"
@@ -189,14 +201,14 @@ def _checkpoint(state: State) -> None:
     path = state.text("checkpoint.initial_load_path")
     if path and not path.strip().startswith("/") and "://" not in path:
         message = f"{path!r} is no absolute path and no address (components/checkpointer/base.py:295)"
-        state.say("S190", message, "checkpoint.initial_load_path")
+        state.say("S190", message, "checkpoint.initial_load_path", "the whole path, from / on")
     model_only = state.get("checkpoint.initial_load_model_only")
     if state.get("checkpoint.initial_load_in_hf") and not model_only:
         message = "Hugging Face weights hold the model only (components/checkpointer/base.py:299)"
-        state.say("S190", message, "checkpoint.initial_load_in_hf")
+        state.say("S190", message, "checkpoint.initial_load_in_hf", "initial_load_model_only=True")
     if state.get("checkpoint.last_save_in_hf") and not state.get("checkpoint.last_save_model_only"):
         message = "Hugging Face weights hold the model only (components/checkpointer/base.py:306)"
-        state.say("S190", message, "checkpoint.last_save_in_hf")
+        state.say("S190", message, "checkpoint.last_save_in_hf", "last_save_model_only=True")
     if state.number("checkpoint.keep_latest_k") < 0:
         message = "keep_latest_k cannot be negative (components/checkpointer/base.py:281)"
         state.say("S170", message, "checkpoint.keep_latest_k", "0 keeps all")
@@ -216,7 +228,7 @@ def _checkpoint(state: State) -> None:
         state.say("S190", message, "checkpoint", "CheckpointManager")
     if state.number("checkpoint.interval", 1) < 1:
         message = "a checkpoint is saved every step at the most (components/checkpointer/base.py:278)"
-        state.say("S190", message, "checkpoint.interval")
+        state.say("S190", message, "checkpoint.interval", "a number of steps")
     if "model" in state.names("checkpoint.exclude_from_loading"):
         message = "the model cannot be left out of loading (components/checkpointer/base.py:287)"
-        state.say("S190", message, "checkpoint.exclude_from_loading")
+        state.say("S190", message, "checkpoint.exclude_from_loading", "drop it from the list")
