@@ -42,7 +42,7 @@ def native_of(
     words = [Word(item, PLACE) for item in text.split()]
     options, unknown, findings = parse_arguments(words, load("megatron", version))
     for address, value in given.items():
-        options[address] = Given(address, value, f"--{address}")
+        options[address] = value if isinstance(value, Given) else Given(address, value, f"--{address}")
     if world_size is not None:
         options[WORLD_SIZE] = Given(WORLD_SIZE, world_size, "--world-size")
     if environment is not None:
@@ -360,6 +360,13 @@ def test_a_checkpoint_has_the_last_word_on_the_model() -> None:
     stored = native_of(f"{odd} --use-checkpoint-args --load /ckpt")
     assert "S106" not in errors(stored)
     assert "S106" in {finding.code for finding in stored.findings}
+
+
+@pytest.mark.parametrize(("program", "level"), [("pretrain_gpt.py", "error"), ("multimodal/train.py", "warning")])
+def test_another_program_may_know_more_options(program: str, level: str) -> None:
+    options = {PROGRAM: Given(PROGRAM, program, program)}
+    native = native_of(f"{GPT} --num-layer 3", **options)
+    assert {finding.level.value for finding in native.findings if finding.code == "R011"} == {level}
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_later_occurrence_wins_and_is_reported_when_it_differs() -> None:
     given, _, findings = parse("--lr", "1e-4", "--bf16", "--lr", "3e-4")
     assert given["lr"] == 3e-4
     assert codes(findings) == ["R020"]
-    assert codes(parse("--bf16", "--bf16")[2]) == []
+    assert codes(parse("--bf16", "--bf16")[2]) == ["R039"]
 
 
 def test_given_options_know_their_spelling_and_place() -> None:
