@@ -195,6 +195,19 @@ def test_every_function_of_a_registry_is_checked(ttx: Ttx, tmp_path: Path) -> No
     assert "2 configurations checked" in ttx("check", tmp_path).err
 
 
+def test_every_launch_of_a_script_is_checked(ttx: Ttx, tmp_path: Path) -> None:
+    path = tmp_path / "both.sh"
+    launch = BROKEN.partition("\n")[2]
+    first = launch.replace("--no-such-option 1", "--tensor-model-parallel-size 3")
+    second = launch.replace("--no-such-option 1", "--pipeline-model-parallel-size 5")
+    path.write_text(f"#!/bin/bash\n{first}{second}")
+    result = ttx("check", path, "--format", "json")
+    assert "2 configurations checked" in result.err
+    errors = [finding for finding in result.document["findings"] if finding["level"] == "error"]
+    assert {finding["where"]["line"] for finding in errors if finding["where"]} >= {5, 9}, result.out
+    assert "R023" not in codes(result.document)
+
+
 def test_targets_bring_the_differences(ttx: Ttx) -> None:
     plain = codes(ttx("check", SCRIPT, "--format", "json").document)
     assert not [code for code in plain if code[0] == "D"]

@@ -27,6 +27,9 @@ NO_CONFIGURATION, UNUSED_IGNORE = "R041", "R042"
 _SURE = 0.5
 # What says that a launch script is given something when it is run: a variable, an argument.
 _ASKS = ("R061", "R068")
+# What says that a script starts training more than once.
+_SEVERAL = ("R023",)
+MAX_LAUNCHES = 32
 # What is silenced only shows where targets are named.
 _NEEDS_TARGETS = ("D", "L")
 
@@ -122,9 +125,10 @@ def _read_all(source: Source, settings: Settings, report: Report, *, named: bool
                 report.findings += _ignored(source, [_placed(finding, part)])
                 report.failed = report.failed or named
             continue
-        report.configurations += 1
-        report.findings += _checked(reading, part, settings)
-        ignores.append(reading.ignored.entries)
+        for each in _launches(reading, part, settings, framework):
+            report.configurations += 1
+            report.findings += _checked(each, part, settings)
+            ignores.append(each.ignored.entries)
     if strict and report.configurations:
         report.findings += _unused(ignores, with_targets=bool(settings.targets))
 
@@ -168,6 +172,23 @@ def _checked(reading: Reading, source: Source, settings: Settings) -> list[Findi
             found += _against(reading, target)
     found = [_placed(finding, source) for finding in _without_consequences(found, reading)]
     return _ignored_elsewhere(found, source)
+
+
+def _launches(reading: Reading, source: Source, settings: Settings, framework: Framework | None) -> list[Reading]:
+    """What each launch of a script starts, where there are several; the reading itself where there is one."""
+    if all(finding.code not in _SEVERAL for finding in reading.findings):
+        return [reading]
+    options = _options(settings, framework)
+    found: list[Reading] = []
+    for number in range(1, MAX_LAUNCHES + 1):
+        try:
+            one = replace(options, launch=number)
+            found.append(api.read(source, framework=settings.framework, options=one))
+        except UsageError:  # there is no such launch
+            break
+        except SourceError:  # one that starts something else
+            continue
+    return found or [reading]
 
 
 def _without_consequences(findings: list[Finding], reading: Reading) -> list[Finding]:

@@ -274,7 +274,7 @@ def _other_kind(launch: Launch) -> str | None:
 def _why_nothing(reading: ScriptReading) -> str:
     reasons = [finding for finding in reading.findings if finding.level is not Level.NOTE]
     if reasons:
-        return "; ".join(f"{finding.message} [{finding.fix}]" for finding in reasons[:2])
+        return "; ".join(f"{each.message} [{each.fix}]" if each.fix else each.message for each in reasons[:2])
     return "give the arguments as plain text, or what the script needs with --set NAME=value and --args"
 
 
