@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from translator.spec.base import MEMORY, NOTHING, OPERATION, SPEED, Section, leaf
+from translator.spec.limits import MOST_LAYERS
 
 Positions = Literal["rope", "learned", "yarn", "mrope", "relative", "none"]
 RopeScaling = Literal["none", "linear", "llama3", "yarn"]
@@ -90,7 +91,7 @@ class Model(Section):
     family: str | None = leaf(
         "class of architecture: llama, gpt, moe, mla, gpt_oss ... (derived from the other leaves)", NOTHING
     )
-    layers: int | None = leaf("transformer layers", ge=1)
+    layers: int | None = leaf("transformer layers", ge=1, le=MOST_LAYERS)
     hidden: int | None = leaf("width of the residual stream", ge=1)
     ffn: int | None = leaf("hidden width of a dense feed-forward (of one branch when gated)", ge=1)
     heads: int | None = leaf("attention heads", ge=1)

@@ -16,6 +16,7 @@ from translator.ledger import Entry
 from translator.mapping.rows import Row, absent, choice, implied, linked, same, switch
 from translator.mapping.views import NativeView, Sink, SpecView
 from translator.spec.derive import classify
+from translator.spec.limits import MOST_LAYERS
 
 
 def _read_family(native: NativeView) -> Mapping[str, Any]:
@@ -239,7 +240,7 @@ def _put_if(spec: SpecView, sink: Sink, leaf: str, option: str) -> None:
 
 def _read_skip(native: NativeView) -> Mapping[str, Any]:
     pattern, layers = native("no_rope_freq"), native("num_layers")
-    if isinstance(pattern, int) and pattern and layers:
+    if isinstance(pattern, int) and pattern and layers and layers <= MOST_LAYERS:
         pattern = ([0] * (pattern - 1) + [1]) * (layers // pattern)
     skipped = [i for i, skip in enumerate(pattern) if skip] if isinstance(pattern, list) else []
     return {"model.rope.skip_layers": skipped or None}
@@ -333,7 +334,7 @@ def _read_window(native: NativeView) -> Mapping[str, Any]:
     if not isinstance(window, (list, tuple)):
         return {"model.attention_window": None, "model.attention_window_pattern": None}
     full: list[int] = []
-    if isinstance(freq, int) and freq and layers:
+    if isinstance(freq, int) and freq and layers and layers <= MOST_LAYERS:
         full = [i for i in range(layers) if (i + 1) % freq == 0]
     elif isinstance(freq, list):
         full = [i for i, windowed in enumerate(freq) if not windowed]

@@ -8,6 +8,7 @@ from typing import Any
 from translator.ledger import Entry
 from translator.mapping.rows import Row, linked
 from translator.mapping.views import NativeView, Sink, SpecView
+from translator.spec.limits import MOST_LAYERS
 
 _DIRECT = {
     "moe_router_topk": "top_k",
@@ -82,7 +83,7 @@ def _read_moe(native: NativeView) -> Mapping[str, Any]:
 
 
 def _dense_layers(freq: Any, layers: Any) -> list[int] | None:
-    if not isinstance(layers, int):
+    if not isinstance(layers, int) or layers > MOST_LAYERS:
         return None
     if isinstance(freq, int) and freq > 0:
         return [i for i in range(layers) if i % freq != 0]

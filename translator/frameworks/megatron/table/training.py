@@ -44,9 +44,17 @@ def _read_batch(native: NativeView) -> Mapping[str, Any]:
         "batch.global_batch": total,
         "batch.accumulation": accumulation(total, micro, degree),
         # 0.18 and 0.19 parse the ramp-up but never hand it to the calculator (global_vars.py:127).
-        "batch.ramp_up": [int(part) for part in ramp] if ramp and wired else None,
+        "batch.ramp_up": _ramp(ramp) if wired else None,
         "batch.steps": stepwise,
     }
+
+
+def _ramp(ramp: Any) -> list[int] | None:
+    """Start, increment and samples; None for what is no three integers, which settling has refused."""
+    try:
+        return [int(part) for part in ramp] or None
+    except (TypeError, ValueError):
+        return None
 
 
 def _write_batch(spec: SpecView, sink: Sink) -> None:

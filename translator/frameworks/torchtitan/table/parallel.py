@@ -179,6 +179,9 @@ def _write_experts(spec: SpecView, sink: Sink) -> None:
     expert, inner, tensor = spec("parallel.expert", 1), spec("parallel.expert_tensor"), spec("parallel.tensor", 1)
     if not spec("model.moe.experts"):
         sink.short("parallel.expert", Entry.UNSUPPORTED, "the model has no experts, or its files do not say how many")
+    elif any(spec(f"model.{size}") is None for size in ("hidden", "layers", "heads")):
+        for leaf in ("parallel.expert", "parallel.expert_tensor"):
+            sink.short(leaf, Entry.UNSUPPORTED, "the size of the model is not known, so none is written")
     if not sink.put(f"{_P}expert_parallel_degree", expert):
         if expert > 1:
             sink.short("parallel.expert", Entry.UNSUPPORTED, "this version has no expert parallelism")

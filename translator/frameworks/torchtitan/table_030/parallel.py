@@ -64,6 +64,8 @@ def _write_experts(spec: SpecView, sink: Sink) -> None:
     expert, inner, tensor = spec("parallel.expert", 1), spec("parallel.expert_tensor"), spec("parallel.tensor", 1)
     if not spec("model.moe.experts"):
         sink.short("parallel.expert", Entry.UNSUPPORTED, "the model has no experts, or its files do not say how many")
+    elif any(spec(f"model.{size}") is None for size in ("hidden", "layers", "heads")):
+        sink.short("parallel.expert", Entry.UNSUPPORTED, "the size of the model is not known, so none is written")
     sink.put(f"{_P}expert_parallel_degree", expert)
     if inner is not None and inner != (1 if expert > 1 else tensor):
         why = "experts are whole on a rank with expert parallelism, and split over the tensor ranks without"
