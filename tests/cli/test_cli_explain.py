@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from cli_support import Ttx
@@ -32,6 +33,12 @@ def test_the_page_has_a_heading_for_every_code(ttx: Ttx) -> None:
     )
     assert "\n\n\n" not in text
     assert all(f"## {heading} (" in text for heading in pages.FAMILIES.values() if heading != "Memory")
+
+
+def test_the_stored_page_is_current() -> None:
+    stored = Path(__file__).resolve().parents[2] / "schemas" / "rules.md"
+    current = stored.read_text(encoding="utf-8") == pages.page()
+    assert current, "write it again: python -m translator explain --all --format markdown > schemas/rules.md"
 
 
 def test_one_code_in_every_format(ttx: Ttx) -> None:
