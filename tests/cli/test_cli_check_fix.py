@@ -156,6 +156,31 @@ def test_a_file_beside_a_source_is_mended_where_it_is_checked_itself(ttx: Ttx, t
     assert '"offload_optimizer": {"device": "cpu"}' in (tmp_path / "ds.json").read_text()
 
 
+REGISTRY = """\
+from torchtitan.config import ParallelismConfig
+from torchtitan.models.llama3 import model_registry
+from torchtitan.trainer import Trainer
+
+
+def one() -> Trainer.Config:
+    return Trainer.Config(model_spec=model_registry("8B"), parallelism=ParallelismConfig(tensor_parallel_degree=3))
+
+
+def two() -> Trainer.Config:
+    return Trainer.Config(model_spec=model_registry("8B"), parallelism=ParallelismConfig(tensor_parallel_degree=5))
+"""
+
+
+def test_functions_of_one_file_are_told_apart(ttx: Ttx, tmp_path: Path) -> None:
+    path = tmp_path / "configs.py"
+    path.write_text(REGISTRY)
+    (tmp_path / "t.toml").write_text(TOML)
+    result = ttx("check", f"{path}:one", f"{path}:two", tmp_path / "t.toml", "--fix", "--select", "S180,R093")
+    assert "3 tensor ranks" in result.out
+    assert "5 tensor ranks" in result.out
+    assert "1 finding mended in 1 file" in result.err
+
+
 def test_standard_input_cannot_be_mended(ttx: Ttx) -> None:
     result = ttx("check", "-", "--fix", stdin=SCRIPT.encode())
     assert (result.code, result.out) == (2, "")

@@ -19,7 +19,7 @@ from translator.source import decode
 MAX_ROUNDS = 10
 _BOM = b"\xef\xbb\xbf"
 Examine = Callable[[str, Mapping[str, str]], Report]
-"""File and changed texts by file to the report on the file as it would be."""
+"""What led to a file, and changed texts by file, to the report on the file as it would be."""
 
 
 @dataclass(slots=True)
@@ -38,36 +38,38 @@ def mend(reports: Sequence[Report], examine: Examine) -> tuple[list[Report], lis
 
     Returns the reports on the mended texts, and the files that change; nothing is written.
     """
-    current = {report.name: report for report in reports}
+    current = {report.asked: report for report in reports}
     files: dict[str, Mended] = {}
     given_up: set[str] = set()
     for _ in range(MAX_ROUNDS):
         changed = False
         for name, findings in _with_edits(current.values()).items():
-            if name in given_up or name not in current:
-                continue
-            file = files.get(name) or _load(name)
-            if file is None:
+            asked = [key for key, report in current.items() if report.name == name]
+            file = None if name in given_up or not asked else files.get(name) or _load(name)
+            text, count = apply(file.after, findings) if file is not None else ("", 0)
+            if file is None or not count:
                 given_up.add(name)
                 continue
-            text, count = apply(file.after, findings)
-            if not count:
+            texts = {other.name: other.after for other in files.values()} | {name: text}
+            after = {key: examine(key, texts) for key in asked}
+            if any(_is_worse(report, current[key]) for key, report in after.items()):
                 given_up.add(name)
                 continue
             changed = True
-            texts = {other.name: other.after for other in files.values()} | {name: text}
-            report = examine(name, texts)
-            if _is_worse(report, current[name]):
-                given_up.add(name)
-                continue
-            files[name], current[name] = file, report
+            current |= after
+            files[name] = file
             file.after, file.count = text, file.count + count
         if not changed:
             break
     mended = [file for file in files.values() if file.after != file.before]
     texts = {file.name: file.after for file in mended}
-    again = [examine(name, texts) if texts and name not in texts else report for name, report in current.items()]
-    return again, mended
+    return [_renewed(report, texts, examine) for report in current.values()], mended
+
+
+def _renewed(report: Report, texts: Mapping[str, str], examine: Examine) -> Report:
+    """A report as it is now that files beside its own have changed."""
+    concerned = {finding.place.file for finding in report.findings if finding.place} & texts.keys()
+    return examine(report.asked, texts) if concerned - {report.name} else report
 
 
 def write(files: Sequence[Mended]) -> None:

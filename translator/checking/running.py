@@ -38,13 +38,14 @@ _NEEDS_TARGETS = ("D", "L")
 class Report:
     """What there is to say about one file.
 
-    A finding without a place is about the file as a whole. ``configurations`` counts those in it: 0 where it is none,
-    or cannot be read. ``failed`` says that a file that was named cannot be read,
-    ``fault`` that ttx has one. ``text`` is kept for standard input,
-    which cannot be read again.
+    ``name`` is the file, ``asked`` what led to it (``FILE.py:FUNCTION`` too). A finding without a place is about the
+    file as a whole. ``configurations`` counts those in it: 0 where it is none, or cannot be read. ``failed`` says that
+    a file that was named cannot be read, ``fault`` that ttx has one. ``text`` is kept for standard input, which cannot
+    be read again.
     """
 
     name: str
+    asked: str = ""
     findings: list[Finding] = field(default_factory=list)
     configurations: int = 0
     failed: bool = False
@@ -59,7 +60,7 @@ def examine(
 
     ``texts`` are files, by name, that are to be taken for what they would say, not for what they say.
     """
-    report = Report(candidate.name)
+    report = Report(candidate.name, candidate.name)
     try:
         source = _as_it_would_be(load(candidate.name), texts or {})
     except SourceError as error:
@@ -211,8 +212,6 @@ def _against(reading: Reading, target: str) -> Iterator[Finding]:
     """What a target would refuse, and what it means differently."""
     try:
         done = api.convert(reading, target)
-    except UsageError:
-        raise
     except TtxError as error:
         yield Finding("R043", Level.ERROR, f"cannot be written for {target}: {error.message}", error.fix, error.place)
         return

@@ -62,7 +62,7 @@ class Chooser:
     def of(self, name: str) -> Settings:
         """The settings of a file. Raises UsageError."""
         from translator.api import SPECS
-        from translator.frameworks import with_version
+        from translator.frameworks import resolve, with_version
 
         home, said = self.project_of(name), self._said
         framework, world_size, model = None, home.world_size, None
@@ -81,6 +81,9 @@ class Chooser:
         wanted = [
             to if "@" in to or to in SPECS else with_version(to, None, home.versions) for to in said.targets or targets
         ]
+        for address in (*wanted, *([framework] if framework else [])):
+            if address not in SPECS:
+                resolve(address)
         return Settings(
             said.framework or framework,
             said.world_size or world_size,

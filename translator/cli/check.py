@@ -121,10 +121,10 @@ def _mend(reports: Sequence[Report], chooser: Chooser, parsed: argparse.Namespac
     from translator.checking.discovery import Candidate
     from translator.checking.running import examine
 
-    failed = {report.name for report in reports if report.failed}
+    named = {report.asked for report in reports if report.failed}
 
-    def again(name: str, texts: Mapping[str, str]) -> Report:
-        return examine(Candidate(name, name in failed), chooser.of(name), strict=parsed.strict, texts=texts)
+    def again(asked: str, texts: Mapping[str, str]) -> Report:
+        return examine(Candidate(asked, asked in named), chooser.of(asked), strict=parsed.strict, texts=texts)
 
     if any(report.text is not None for report in reports):
         raise UsageError("--fix and --diff need a file, not standard input")
@@ -132,7 +132,7 @@ def _mend(reports: Sequence[Report], chooser: Chooser, parsed: argparse.Namespac
     if parsed.diff:
         _print(line.removesuffix("\n") for line in fixing.differences(files))
         say(f"{_count(len(files), 'file')} would change")
-        return 2 if failed else int(bool(files))
+        return 2 if named else int(bool(files))
     fixing.write(files)
     findings = _sorted(left)
     _tell(findings, left, parsed)
@@ -172,7 +172,8 @@ def _reports(paths: Sequence[str], chooser: Chooser, *, strict: bool, skip_unkno
         if isinstance(item, Candidate):
             yield examine(item, chooser.of(item.name), strict=strict)
         else:
-            yield Report(item.name, [unreadable(f"cannot look into the folder: {item.reason}", Level.WARNING)])
+            finding = unreadable(f"cannot look into the folder: {item.reason}", Level.WARNING)
+            yield Report(item.name, item.name, [finding])
 
 
 def _sorted(reports: Sequence[Report]) -> list[Told]:
