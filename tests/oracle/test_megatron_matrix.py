@@ -107,11 +107,13 @@ def environment_of(words: list[str]) -> dict[str, str]:
 
 
 def of_corpus(corpus: Path) -> Iterator[Variant]:
-    """Every so manyth functional test of GPT and of mixtures of experts."""
+    """Every so manyth functional test that trains GPT or a mixture of experts, and reads no options from elsewhere."""
     from test_megatron_settle_oracle import corpus_commands
 
     found = corpus_commands(corpus)
-    names = [name for name in found if name.split("/", 1)[0] in ("gpt", "moe", "mixtral")]
+    of_gpt = [name for name in found if name.split("/", 1)[0] in ("gpt", "moe", "mixtral")]
+    stated = {name: {word.text for word in found[name][0]} for name in of_gpt}
+    names = [name for name in of_gpt if "--lr" in stated[name] and "--use-checkpoint-args" not in stated[name]]
     for name in names[:: max(1, len(names) // CORPUS_BASES)]:
         words, world, variables = found[name]
         yield command(name, [word.text for word in words], world, variables)

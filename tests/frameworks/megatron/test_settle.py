@@ -383,7 +383,7 @@ def test_another_program_may_know_more_options(program: str, level: str) -> None
         ("--exp-avg-dtype bf16", "S109"),
         ("--data-path /data/a --split 1,1,1,1", "S115"),
         ("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout t*12|t*12L", "S102"),
-        ("--seed 0", "S113"),
+        ("--seed 0", "S130"),
     ],
 )
 def test_what_stops_a_run_before_its_first_step(options: str, code: str) -> None:

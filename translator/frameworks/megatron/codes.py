@@ -265,9 +265,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "S113": (
         "required option missing, or a size below one",
-        f"The model cannot be built without its dimensions ({_A}:1265 at core 0.18.0), and a training program not run "
-        "without a length and a learning rate (megatron/training/training.py:1860); sizes and the seed "
-        "(megatron/training/initialize.py:389) are at least 1.\n"
+        f"The model cannot be built without its dimensions ({_A}:1265 at core 0.18.0), whose sizes are at least 1.\n"
         "Example: no --max-position-embeddings, which is required even with rotary positions. Way out: give it.",
     ),
     "S114": (

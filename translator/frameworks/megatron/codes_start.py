@@ -46,4 +46,10 @@ CODES: dict[str, tuple[str, str]] = {
         "Example: --overlap-moe-expert-parallel-comm with --moe-token-dispatcher-type allgather, the default. "
         "Way out: add what the message names.",
     ),
+    "S130": (
+        "training cannot begin",
+        "A training program needs a length and a learning rate (megatron/training/training.py:1827 at core 0.18.0), "
+        "and a seed of at least 1 (megatron/training/initialize.py:389).\n"
+        "Example: no --train-iters. Way out: give what the message names.",
+    ),
 }

@@ -60,7 +60,7 @@ def seed(state: Settling) -> None:
     """Random numbers start from a positive number (``megatron/training/initialize.py:389``)."""
     number = state["seed"]
     if isinstance(number, int) and number <= 0:
-        state.refuse("S113", f"--seed is {number}, and must be positive", "seed", "give a seed of at least 1")
+        state.refuse("S130", f"--seed is {number}, and must be positive", "seed", "give a seed of at least 1")
 
 
 @START.rule()
@@ -73,9 +73,9 @@ def length(state: Settling) -> None:
     if not state["train_iters"] and not state["train_samples"]:
         option = next((name for name in ("train_iters", "train_samples") if name in state.native.given), None)
         message = "training needs --train-iters or --train-samples"
-        state.refuse("S113", message, option, "give --train-iters")
+        state.refuse("S130", message, option, "give --train-iters")
     if state["lr"] is None:
-        state.refuse("S113", "training needs --lr", None, "give --lr")
+        state.refuse("S130", "training needs --lr", None, "give --lr")
 
 
 @START.rule()
