@@ -77,9 +77,10 @@ def _entries(name: str, text: str) -> Iterator[Ignore]:
 
 
 def _head(lines: list[str]) -> int:
-    """The number of lines that a file begins with and that hold nothing but comments."""
+    """The number of lines that a file begins with and that hold nothing but comments, and the start of YAML."""
     for number, line in enumerate(lines):
-        if line.strip() and not line.lstrip().startswith(_STARTS):
+        text = line.strip()
+        if text and text != "---" and not text.startswith(_STARTS):
             return number
     return len(lines)
 

@@ -156,6 +156,15 @@ def test_what_comments_hold_for() -> None:
     assert (entries[0].place.line, entries[0].place.column, entries[0].place.end_column) == (2, 15, 16)
 
 
+def test_the_comments_that_a_file_begins_with() -> None:
+    for head in ("", "---\n", "\n# x\n", "// x\n", "#!/bin/bash\n#SBATCH -N 1\n\n"):
+        (entry,) = read_ignores("f", f"{head}# ttx: ignore=R010\na: 1\n").entries
+        assert entry.lines is None, head
+    for head in ("a: 1\n", '"""x"""\n', "{\n"):
+        (entry,) = read_ignores("f", f"{head}# ttx: ignore=R010\nb: 1\n").entries
+        assert entry.lines == range(3, 4), head
+
+
 @pytest.mark.parametrize(
     ("change", "silenced"),
     [
