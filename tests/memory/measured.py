@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -69,17 +70,22 @@ _MODELS = {
 }
 
 
-def reading_of_simumax(row: Row) -> Reading:
-    """The configuration of a row of SimuMax's table. Raises KeyError for a model that is not known here."""
-    from translator import api
-
+def words_of_simumax(row: Row) -> list[str]:
+    """The arguments of a row of SimuMax's table. Raises KeyError for a model that is not known here."""
     model = next((name for name in _MODELS if row["model"]["name"].startswith(name)), row["model"]["name"])
     words = [_COMMON, _MODELS[model]]
     words += [f"--{name}-parallel-size {row[key]}" for name, key in _DEGREES]
     words += [f"--micro-batch-size {row['micro_batch']} --global-batch-size {row['global_batch']}"]
     words += [f"--seq-length {row['seq']} --max-position-embeddings {row['seq']}"]
     words += ["--sequence-parallel"] if row["tp"] > 1 else []
-    source = Source("arguments.txt", " ".join(words).replace("\n", " "))
+    return shlex.split(" ".join(words))
+
+
+def reading_of_simumax(row: Row) -> Reading:
+    """The configuration of a row of SimuMax's table. Raises KeyError for a model that is not known here."""
+    from translator import api
+
+    source = Source("arguments.txt", shlex.join(words_of_simumax(row)))
     return api.read(source, framework="megatron", options=ReadOptions(world_size=row["gpus"]))
 
 

@@ -13,6 +13,7 @@ from environments import PACKAGES, OracleServer, environment
 
 SERVERS = {
     "deepspeed": "deepspeed-0.19.2",
+    "llm_analysis": "llm-analysis-0.2.2",
     "megatron": "megatron-0.18.0",
     "torchtitan_010": "torchtitan-0.1.0",
     "torchtitan_022": "torchtitan-0.2.2",
@@ -54,6 +55,12 @@ def server(name: str) -> Iterator[OracleServer]:
 def deepspeed() -> Iterator[OracleServer]:
     """DeepSpeed 0.19.2 with transformers and accelerate; see drivers/deepspeed_config.py for what it answers."""
     yield from server(SERVERS["deepspeed"])
+
+
+@pytest.fixture(scope="session")
+def llm_analysis() -> Iterator[OracleServer]:
+    """llm-analysis 0.2.2; see drivers/llm_analysis_memory.py for what it answers."""
+    yield from server(SERVERS["llm_analysis"])
 
 
 @pytest.fixture(scope="session")

@@ -114,6 +114,12 @@ PACKAGES: dict[str, Package] = {
             ("--no-build-isolation",),
             python_variable="TTX_ORACLE_DEEPSPEED_PYTHON",
         ),
+        # Of what it asks for only this is imported; transformers is there for models of the hub alone.
+        Package(
+            "llm-analysis-0.2.2",
+            ("llm-analysis==0.2.2", "fire==0.7.1", "termcolor"),
+            "llm_analysis_memory.py",
+        ),
         Package(
             "megatron-0.18.0",
             ("megatron-core==0.18.0",),
