@@ -389,3 +389,20 @@ def test_another_program_may_know_more_options(program: str, level: str) -> None
 def test_what_stops_a_run_before_its_first_step(options: str, code: str) -> None:
     assert code in errors(native_of(f"{GPT} {options}"))
     assert errors(native_of(GPT)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "fix"),
+    [
+        ("--fp4-param-gather", "add --fp4-format, or leave --fp4-param-gather out"),
+        ("--bf16 --fp16", "keep one of them"),
+        ("--overlap-param-gather-with-optimizer-step", "add --ckpt-format torch, or leave"),
+        ("--lr-decay-samples 5 --train-iters 5", "state all lengths in iters"),
+        ("--tensor-model-parallel-size 3", "change one of the numbers"),
+    ],
+)
+def test_what_is_refused_has_a_way_out(options: str, fix: str) -> None:
+    found = [finding for finding in native_of(f"{GPT} {options}").findings if finding.level is Level.ERROR]
+    assert found
+    assert all(finding.fix for finding in found)
+    assert any(fix in finding.fix for finding in found)

@@ -7,6 +7,7 @@ before ``until``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -98,17 +99,64 @@ class Settling:
     def refuse(
         self, code: str, message: str, option: str | None = None, fix: str = "", level: Level = Level.ERROR
     ) -> None:
-        """Record that Megatron-LM would stop here; ``option`` is the address to blame."""
+        """Record that Megatron-LM would stop here; ``option`` is the address to blame.
+
+        Without a ``fix`` the one that the message implies is given.
+        """
         given = self.native.given.get(option) if option else None
         written = given.written if given else None
         place = given.place if given else None
-        self.native.findings.append(Finding(code, level, message, fix, place, written))
+        self.native.findings.append(Finding(code, level, message, fix or way_out(message, written), place, written))
 
     def refuse_where(self, code: str, wrong: Iterable[tuple[object, str, str]]) -> None:
         """`refuse` for every ``(whether, address to blame, message)`` that holds."""
         for holds, option, message in wrong:
             if holds:
                 self.refuse(code, message, option)
+
+
+# What a message of each form asks for; the first that is found counts.
+WAYS_OUT = (
+    (re.compile(r"gradient accumulation fusion"), "add --no-gradient-accumulation-fusion"),
+    (re.compile(r"tied embeddings"), "add --untie-embeddings-and-output-weights"),
+    (re.compile(r"needs expert parallelism"), "add --expert-model-parallel-size"),
+    (re.compile(r"needs tensor parallelism"), "add --tensor-model-parallel-size"),
+    (re.compile(r"needs sequence parallelism"), "add --sequence-parallel with tensor parallelism"),
+    (re.compile(r"needs (?:virtual|an interleaved)"), "add --num-virtual-stages-per-pipeline-rank"),
+    (re.compile(r"needs (?:a pipeline|p2p overlap)"), "add --pipeline-model-parallel-size"),
+    (re.compile(r"needs the distributed optimizer"), "add --use-distributed-optimizer"),
+    (re.compile(r"needs? (--[\w-]+(?: (?!(?:and|or|with|to|of)\b)[\w.]+)?)(?: and (--[\w-]+))?"), "add {0}"),
+    (re.compile(r"; add (--[\w-]+)"), "add {0}"),
+    (re.compile(r"exclude each other|at most one of"), "keep one of them"),
+    (re.compile(r"training counts (\w+)"), "state all lengths in {0}"),
+    (re.compile(r"do(?:es)? not go with"), "leave one of the two out"),
+    (re.compile(r"multiple of|divide|divisor|multiply to|must not fall"), "change one of the numbers"),
+    (re.compile(r"exceeds|is above|is not below|not shorter|between|decoder layers"), "change one of the numbers"),
+    (re.compile(r"cannot be split|more than \d pipeline stages"), "another number of pipeline stages, or of layers"),
+    (re.compile(r"has no (?:experts|dense)"), "leave the module out"),
+    (re.compile(r"a pipeline layout|the pipeline layout"), "mend the layout: E first, then t for each layer, L last"),
+    (re.compile(r"takes THRESHOLD"), "write 0:16,1B:32"),
+    (re.compile(r"more than train, validation and test"), "three numbers, such as 969,30,1"),
+    (re.compile(r"entries for"), "one entry for each layer"),
+    (re.compile(r"takes no (--[\w-]+)"), "leave {0} out"),
+    (re.compile(r"constant weight decay"), "leave --start-weight-decay and --end-weight-decay out"),
+    (re.compile(r"unknown (--[\w-]+)"), "take the known ones"),
+    (re.compile(r" is -?\d+"), "give a number in range"),
+    (re.compile(r"needs? "), "give it that"),
+)
+
+
+def way_out(message: str, written: str | None) -> str:
+    """What to do about a message of a usual form; empty for any other."""
+    for pattern, text in WAYS_OUT:
+        found = pattern.search(message)
+        if found is None:
+            continue
+        wanted = " ".join(word for word in found.groups() if word)
+        fix = text.format(wanted)
+        either = fix.startswith(("add ", "give it ")) and written is not None and written not in fix
+        return f"{fix}, or leave {written} out" if either else fix
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
