@@ -181,6 +181,15 @@ def test_functions_of_one_file_are_told_apart(ttx: Ttx, tmp_path: Path) -> None:
     assert "1 finding mended in 1 file" in result.err
 
 
+def test_a_switch_is_not_turned_into_its_opposite(ttx: Ttx, tmp_path: Path) -> None:
+    path = tmp_path / "train.sh"
+    text = MENDED.replace("--use-distributed-optimizer", "--disable-chunked-prefill")
+    path.write_text(text)
+    result = ttx("check", path, "--fix")
+    assert path.read_text() == text
+    assert "R012: --disable-chunked-prefill was removed in 0.17.0" in result.out
+
+
 def test_standard_input_cannot_be_mended(ttx: Ttx) -> None:
     result = ttx("check", "-", "--fix", stdin=SCRIPT.encode())
     assert (result.code, result.out) == (2, "")

@@ -346,7 +346,14 @@ def _renamed(flag: str, catalogue: Catalogue, past: History) -> str | None:
     names = [new for old, new in pairs if old == address] + [old for old, new in pairs if new == address]
     spellings = [spelling for name in names for entry in catalogue.by_address(name) for spelling in entry.flags]
     known = [*spellings, *(b if a == flag else a for a, b in RENAMED_FLAGS if flag in (a, b))]
-    return next((name for name in known if catalogue.by_flag(name)), None)
+    return next(
+        (name for name in known if catalogue.by_flag(name) and _switches_off(name) == _switches_off(flag)), None
+    )
+
+
+def _switches_off(flag: str) -> bool:
+    """Whether a flag says no to what its name is about: such a switch has not become one that says yes to it."""
+    return flag.startswith(("--no-", "--disable-"))
 
 
 def _takes_the_same(flag: str, name: str, catalogue: Catalogue, past: History) -> bool:

@@ -333,7 +333,7 @@ class _Reader:
             return
         if self.option(address, new, parts, written=name):
             message = f"{name} is called {address} since 0.1.0; read as that{remark}"
-            edits = self._renaming(parts, address) if rename.convert is None else ()
+            edits = self._renaming(parts, address) if rename.convert is None and not rename.note else ()
             self.say("R092", Level.WARNING, message, parts, edits=edits)
 
     def read_custom_model(self, read_sibling: Callable[[str], str | None] | None) -> None:
