@@ -100,6 +100,16 @@ def test_names_and_lines_do_not_steer_the_terminal(ttx: Ttx, tmp_path: Path, how
     assert not [line for line in result.out.splitlines() if line.startswith("::error::")]
 
 
+@pytest.mark.parametrize("how", ["text", "json", "github", "sarif"])
+def test_a_name_that_is_no_text(ttx: Ttx, tmp_path: Path, how: str) -> None:
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.json")
+    Path(name).write_text('{"train_batch_size": 8, "no_such": 1}')
+    result = ttx("check", tmp_path, f"{name}x", "--format", how)
+    assert result.code == 2
+    assert "R131" in result.out
+    assert "R040" in result.out
+
+
 def test_ten_thousand_findings(ttx: Ttx, tmp_path: Path) -> None:
     path = tmp_path / "many.json"
     keys = ", ".join(f'"zzz_{number}": 1' for number in range(10_000))

@@ -127,7 +127,8 @@ def github(findings: Sequence[Told]) -> Iterator[str]:
 
 
 def _data(value: str) -> str:
-    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    text = value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(value: str) -> str:

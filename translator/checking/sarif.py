@@ -13,6 +13,7 @@ from sarif_pydantic import sarif as models
 from translator.checking.told import Told
 from translator.codes import all_codes
 from translator.findings import Level, Place
+from translator.printable import one_line
 from translator.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -52,14 +53,14 @@ def _rules(levels: dict[str, Level]) -> Iterable[sarif.ReportingDescriptor]:
 
 def _result(told: Told, index: dict[str, int]) -> sarif.Result:
     finding = told.finding
-    fix = f"\n{finding.fix}" if finding.fix else ""
+    fix = f"\n{one_line(finding.fix)}" if finding.fix else ""
     artifact = sarif.ArtifactLocation(uri=_uri(told.file))
     location = sarif.PhysicalLocation(artifact_location=artifact, region=_region(finding.place))
     return sarif.Result(
         rule_id=finding.code,
         rule_index=index[finding.code],
         level=_LEVELS[finding.level],
-        message=sarif.Message(text=f"{finding.message}{fix}"),
+        message=sarif.Message(text=f"{one_line(finding.message)}{fix}"),
         locations=[sarif.Location(physical_location=location)],
         fixes=[_fix(told)] if finding.edits else None,
     )
@@ -73,7 +74,7 @@ def _fix(told: Told) -> models.Fix:
         replacement = models.Replacement(deleted_region=_region(edit.place), inserted_content=content)
         changes.setdefault(edit.place.file, []).append(replacement)
     return models.Fix(
-        description=sarif.Message(text=told.finding.fix or told.finding.message),
+        description=sarif.Message(text=one_line(told.finding.fix or told.finding.message)),
         artifact_changes=[
             models.ArtifactChange(artifact_location=sarif.ArtifactLocation(uri=_uri(name)), replacements=found)
             for name, found in changes.items()

@@ -146,7 +146,9 @@ def json_text(document: object) -> str:
     """One JSON document; infinities and other non-numbers become text, since JSON has none."""
     import json
 
-    return json.dumps(_finite(document), indent=1, default=str, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(_finite(document), indent=1, default=str, ensure_ascii=False, allow_nan=False) + "\n"
+    # A file name that is no UTF-8 has characters that cannot be written; JSON has escapes for them.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def print_json(document: object) -> None:
