@@ -117,39 +117,39 @@ class Settling:
 
 # What a message of each form asks for; the first that is found counts.
 WAYS_OUT = (
-    (re.compile(r"gradient accumulation fusion"), "add --no-gradient-accumulation-fusion"),
-    (re.compile(r"tied embeddings"), "add --untie-embeddings-and-output-weights"),
-    (re.compile(r"needs expert parallelism"), "add --expert-model-parallel-size"),
-    (re.compile(r"needs tensor parallelism"), "add --tensor-model-parallel-size"),
-    (re.compile(r"needs sequence parallelism"), "add --sequence-parallel with tensor parallelism"),
-    (re.compile(r"needs (?:virtual|an interleaved)"), "add --num-virtual-stages-per-pipeline-rank"),
-    (re.compile(r"needs (?:a pipeline|p2p overlap)"), "add --pipeline-model-parallel-size"),
-    (re.compile(r"needs the distributed optimizer"), "add --use-distributed-optimizer"),
-    (re.compile(r"needs? (--[\w-]+(?: (?!(?:and|or|with|to|of)\b)[\w.]+)?)(?: and (--[\w-]+))?"), "add {0}"),
-    (re.compile(r"; add (--[\w-]+)"), "add {0}"),
-    (re.compile(r"exclude each other|at most one of"), "keep one of them"),
-    (re.compile(r"training counts (\w+)"), "state all lengths in {0}"),
-    (re.compile(r"do(?:es)? not go with"), "leave one of the two out"),
-    (re.compile(r"multiple of|divide|divisor|multiply to|must not fall"), "change one of the numbers"),
-    (re.compile(r"exceeds|is above|is not below|not shorter|between|decoder layers"), "change one of the numbers"),
-    (re.compile(r"cannot be split|more than \d pipeline stages"), "another number of pipeline stages, or of layers"),
-    (re.compile(r"has no (?:experts|dense)"), "leave the module out"),
-    (re.compile(r"a pipeline layout|the pipeline layout"), "mend the layout: E first, then t for each layer, L last"),
-    (re.compile(r"takes THRESHOLD"), "write 0:16,1B:32"),
-    (re.compile(r"more than train, validation and test"), "three numbers, such as 969,30,1"),
-    (re.compile(r"entries for"), "one entry for each layer"),
-    (re.compile(r"takes no (--[\w-]+)"), "leave {0} out"),
-    (re.compile(r"constant weight decay"), "leave --start-weight-decay and --end-weight-decay out"),
-    (re.compile(r"unknown (--[\w-]+)"), "take the known ones"),
-    (re.compile(r" is -?\d+"), "give a number in range"),
-    (re.compile(r"needs? "), "give it that"),
+    (r"go with gradient accumulation fusion", "add --no-gradient-accumulation-fusion"),
+    (r"go with tied embeddings", "add --untie-embeddings-and-output-weights"),
+    (r"needs expert parallelism", "add --expert-model-parallel-size"),
+    (r"needs tensor parallelism", "add --tensor-model-parallel-size"),
+    (r"needs sequence parallelism", "add --sequence-parallel with tensor parallelism"),
+    (r"needs (?:virtual|an interleaved)", "add --num-virtual-stages-per-pipeline-rank"),
+    (r"needs (?:a pipeline|p2p overlap)", "add --pipeline-model-parallel-size"),
+    (r"needs the distributed optimizer", "add --use-distributed-optimizer"),
+    (r"needs? (--[\w-]+(?: (?!(?:and|or|with|to|of)\b)[\w.]+)?)(?: and (--[\w-]+))?", "add {0}"),
+    (r"; add (--[\w-]+)", "add {0}"),
+    (r"exclude each other|at most one of", "keep one of them"),
+    (r"training counts (\w+)", "state all lengths in {0}"),
+    (r"do(?:es)? not go with", "leave one of the two out"),
+    (r"multiple of|divide|divisor|multiply to|must not fall", "change one of the numbers"),
+    (r"exceeds|is above|is not below|not shorter|between|decoder layers", "change one of the numbers"),
+    (r"cannot be split|more than \d pipeline stages", "another number of pipeline stages, or of layers"),
+    (r"has no (?:experts|dense)", "leave the module out"),
+    (r"a pipeline layout|the pipeline layout", "mend the layout: E first, then t for each layer, L last"),
+    (r"takes THRESHOLD", "write 0:16,1B:32"),
+    (r"more than train, validation and test", "three numbers, such as 969,30,1"),
+    (r"entries for", "one entry for each layer"),
+    (r"takes no (--[\w-]+)", "leave {0} out"),
+    (r"constant weight decay", "leave --start-weight-decay and --end-weight-decay out"),
+    (r"unknown (--[\w-]+)", "take the known ones"),
+    (r" is -?\d+", "give a number in range"),
+    (r"needs? ", "give it that"),
 )
 
 
 def way_out(message: str, written: str | None) -> str:
     """What to do about a message of a usual form; empty for any other."""
     for pattern, text in WAYS_OUT:
-        found = pattern.search(message)
+        found = re.search(pattern, message)
         if found is None:
             continue
         wanted = " ".join(word for word in found.groups() if word)
