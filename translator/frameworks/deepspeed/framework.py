@@ -37,6 +37,9 @@ class Deepspeed:
         checks=("translator.frameworks.deepspeed.checks",),
         memory="translator.frameworks.deepspeed.memory",
         communication="translator.frameworks.deepspeed.communication",
+        concepts=tuple(
+            f"translator.frameworks.deepspeed.concepts.{topic}" for topic in ("layout", "state", "training", "operation")
+        ),
         stances=tuple(
             f"translator.frameworks.deepspeed.stances.{topic}"
             for topic in ("training", "optimizer", "schedule", "precision", "layout", "model", "operation")

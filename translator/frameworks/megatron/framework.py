@@ -34,6 +34,9 @@ class Megatron:
         checks=tuple(f"translator.frameworks.megatron.checks.{topic}" for topic in ("model", "training", "machinery")),
         memory="translator.frameworks.megatron.memory",
         communication="translator.frameworks.megatron.communication",
+        concepts=tuple(
+            f"translator.frameworks.megatron.concepts.{topic}" for topic in ("layout", "state", "training", "operation")
+        ),
         stances=tuple(
             f"translator.frameworks.megatron.stances.{topic}"
             for topic in ("training", "optimizer", "schedule", "precision", "layout", "model", "operation")

@@ -64,6 +64,9 @@ class Torchtitan:
         checks=("translator.frameworks.torchtitan.checks",),
         memory="translator.frameworks.torchtitan.memory",
         communication="translator.frameworks.torchtitan.communication",
+        concepts=tuple(
+            f"translator.frameworks.torchtitan.concepts.{topic}" for topic in ("layout", "state", "training", "operation")
+        ),
         stances=tuple(
             f"translator.frameworks.torchtitan.stances.{topic}"
             for topic in ("training", "optimizer", "schedule", "precision", "layout", "model", "operation")
