@@ -14,8 +14,11 @@ from torchtitan_python import native
 
 from translator import api
 from translator.frameworks.torchtitan.framework import FRAMEWORK
+from translator.frameworks.torchtitan.memory.activations import kept
+from translator.frameworks.torchtitan.memory.layer import dense_block, moe_block
 from translator.frameworks.torchtitan.memory.parameters import elements, sharded
 from translator.memory.in_flight import in_flight
+from translator.memory.saved import total
 from translator.memory.sizes import Job, job_of
 from translator.memory.stages import stages_of
 from translator.reading import ReadOptions
@@ -208,3 +211,44 @@ def test_passes_in_flight(titan: OracleServer, schedule: str, ranks: int, micro_
             schedule=schedule,
         )
         assert in_flight(layout, ranks)[0].tolist() == pytest.approx(real), chunks
+
+
+# Model, and number of a block in it; kinds of checkpointing as we name them, and as Python.
+BLOCKS = [("llama3/8B", 1), ("qwen3/8B", 0), ("qwen3/30B-A3B", 0), ("deepseek_v3/16B", 0), ("deepseek_v3/16B", 1)]
+KINDS = {"none": "None", "SelectiveAC": "SelectiveAC.Config()", "FullAC": "FullAC.Config()"}
+TOKENS = 64
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("model", "layer"), BLOCKS)
+def test_saved_tensors(titan: OracleServer, model: str, layer: int, kind: str) -> None:
+    """The unique storages that the real block keeps for its backward pass are as large as our terms, within 2 %."""
+    values = {} if kind == "none" else {"activation_checkpoint": kind}
+    ours = job(model, 1, values, local_batch_size=1, seq_len=TOKENS)
+    moe = layer not in ours.model.dense
+    block = kept(ours, moe=moe) if kind != "none" else moe_block(ours) if moe else dense_block(ours)
+    family, flavor = model.split("/")
+    text = TEXT.format(family=family, flavor=flavor).replace(
+        "lr=8e-4)", f"lr=8e-4), activation_checkpoint={KINDS[kind]}"
+    )
+    text = f"from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC\n{text}"
+    answer = titan.request(
+        "saved", timeout=300, text=text, config="run", layer=layer, tokens=TOKENS, checkpointed=kind != "none"
+    )
+    assert answer["ok"], answer
+    theirs = as_on_a_gpu(answer["saved"]) + sum(size for _, size, *_ in answer["cached"])
+    assert total(block) == pytest.approx(theirs, rel=0.02), ([(x.name, x.amount) for x in block], answer)
+
+
+def as_on_a_gpu(saved: list[list[Any]]) -> int:
+    """Bytes with the norms of a GPU: a fused one keeps its bf16 input, the CPU's its input and output in fp32.
+
+    Such a pair stands beside the norm's factors, which have one element for a row of it.
+    """
+    single = [tuple(shape) for _, _, dtype, shape in saved if dtype == "torch.float32"]
+    size = sum(size for _, size, *_ in saved)
+    for shape in set(single):
+        pairs = single.count(shape) // 2
+        if (*shape[:-1], 1) in single and shape[-1] > 1:
+            size -= pairs * math.prod(shape) * (4 + 4 - 2)
+    return size

@@ -4,11 +4,14 @@
 shards  ``total`` elements and ``bytes`` of all parameter shards of ``rank`` of ``world_size`` after the real pipeline
         split and parallelize function; ``by_name`` has their shapes
 orders  ``orders`` of a pipeline schedule: the passes of each rank in order, as kind (F, B, I, W), stage, micro batch
-saved   ``saved`` bytes of the unique storages that a block of ``layer`` keeps for its backward pass, and those that
-        selective checkpointing's ``cached`` holds; parameters and the model's tables are not counted
+saved   unique storages that the block ``layer`` keeps for its backward pass of ``tokens`` tokens in bf16: ``saved`` by
+        autograd, and ``cached`` by selective checkpointing, each as address, bytes, type and shape of a tensor in it;
+        parameters and the model's tables are not counted
 ======= ===============================================================================================================
 
 The request is as for ``torchtitan_python``. What stands in for processes does nothing, as there.
+For ``saved`` the kernel of attention is replaced by one that keeps the same tensors: queries, keys, values, its output
+and the log of the softmax's sums.
 """
 
 from __future__ import annotations
@@ -117,5 +120,105 @@ def passes(action: Any) -> list[list[Any]]:
     return [[kind, action.stage_index, action.microbatch_index]] if kind else []
 
 
+@torch.library.custom_op("ttx::attention", mutates_args=())
+def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """In place of fused attention kernels, which need a GPU: the same inputs, outputs and saved tensors, no numbers."""
+    batch, tokens, heads, _ = query.shape
+    return query.new_ones(batch, tokens, heads, value.shape[-1]), query.new_ones(
+        batch, heads, tokens, dtype=torch.float32
+    )
+
+
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs, *output)
+
+
+torch.library.register_autograd(
+    "ttx::attention",
+    lambda ctx, *_: tuple(torch.ones_like(tensor) for tensor in ctx.saved_tensors[:3]),
+    setup_context=_keep,
+)
+
+
+class Kernel(torch.nn.Module):
+    """Attention proper of a block, by the stand-in."""
+
+    def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **_: Any) -> torch.Tensor:
+        return attention(query, key, value)[0]
+
+
+def saved(layer: int, tokens: int, checkpointed: bool = True, **request: Any) -> dict[str, Any]:
+    config = base.load(**request)
+    asked = config.model_spec.model.layers[layer]
+    with torch.device("meta"):
+        block = real("block", asked.build)
+    # Zeros cost no memory until they are written, and what is saved does not depend on them; the tables do matter.
+    for module in block.modules():
+        for name, tensor in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
+            if isinstance(tensor, torch.nn.Parameter):
+                value = torch.nn.Parameter(torch.zeros(tensor.shape, dtype=torch.bfloat16))
+            else:
+                value = torch.zeros(tensor.shape, dtype=tensor.dtype)
+            setattr(module, name, value)
+    block.attention.rope = asked.attention.rope.build()
+    block.attention.inner_attention = Kernel()
+    known = {tensor.untyped_storage().data_ptr() for tensor in [*block.parameters(), *block.buffers()]}
+    caches: list[dict[Any, Any]] = []
+    if checkpointed:
+        remember_caches(caches)
+        policy = config.activation_checkpoint.build(dump_folder=".")
+        if hasattr(policy, "get_save_ops"):
+            operators = {*policy.get_save_ops(), torch.ops.ttx.attention.default}
+            policy.get_save_ops = lambda: operators
+        block = real("checkpointing", policy._wrap_block, block, base_fqn=f"layers.{layer}")
+    packed: list[torch.Tensor] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        packed.append(tensor)
+        return tensor
+
+    stream = torch.randn(1, tokens, config.model_spec.model.dim, dtype=torch.bfloat16, requires_grad=True) * 1
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        out = real("forward", block, stream, None)
+    cached = [tensor for cache in caches for tensor in tensors_in(list(cache.values()))]
+    del out
+    kept = unique(packed, known)
+    return {"saved": kept, "cached": unique(cached, known | {address for address, *_ in kept})}
+
+
+def remember_caches(caches: list[dict[Any, Any]]) -> None:
+    """Note what selective checkpointing stores operators' outputs in."""
+    from torch.utils import checkpoint
+
+    class Noting(checkpoint._CachingTorchDispatchMode):  # type: ignore[misc]
+        def __init__(self, policy: Any, storage: Any, *rest: Any, **named: Any) -> None:
+            super().__init__(policy, storage, *rest, **named)
+            caches.append(storage)
+
+    checkpoint._CachingTorchDispatchMode = Noting
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """All tensors in nested containers and in selective checkpointing's wrappers."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in tensors_in(item)]
+    return tensors_in(getattr(value, "val", None)) if hasattr(value, "val") else []
+
+
+def unique(tensors: list[torch.Tensor], known: set[int]) -> list[list[Any]]:
+    """Address, bytes, type and shape of every storage that is not known, once."""
+    found: dict[int, list[Any]] = {}
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        address = storage.data_ptr()
+        if address not in known and storage.nbytes():
+            found.setdefault(address, [address, storage.nbytes(), str(tensor.dtype), list(tensor.shape)])
+    return list(found.values())
+
+
 if __name__ == "__main__":
-    serving.main({function.__name__: function for function in (shards, orders)})
+    serving.main({function.__name__: function for function in (shards, orders, saved)})

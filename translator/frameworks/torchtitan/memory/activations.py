@@ -6,59 +6,83 @@ from typing import Any
 
 import numpy as np
 
-from translator.frameworks.torchtitan.memory.layer import Widths, dense_block, moe_block
+from translator.frameworks.torchtitan.memory.layer import Widths, dense_block, exchanged, moe_block, products
 from translator.memory.in_flight import in_flight
 from translator.memory.saved import Saved, total
 from translator.memory.sizes import Job
 from translator.memory.stages import Stages
 from translator.memory.terms import Kind, Term
 
-# What selective checkpointing by operators keeps: outputs of attention and of every second matrix product
-# (distributed/activation_checkpoint.py:112, models/llama3/infra/parallelize.py:36 of 0.2.2). "last" is the block's last
-# product, which no backward pass reads: the cache keeps it all the same, the compiler drops it.
-BY_OPERATORS = frozenset({"input", "kernel", "odd", "last"})
-WHOLE = frozenset({"input", "kernel", "odd", "even", "pointwise", "fused"})
-INPUT = frozenset({"input"})
+FUSED = frozenset({"fused"})
 
 
 def saved(job: Job, stages: Stages) -> list[Term]:
     """Activations in flight on every rank."""
     held = in_flight(job.layout, stages.count) * stages.present
     terms = []
-    for name, layers, block in (("dense", stages.dense, dense_block), ("MoE", stages.moe, moe_block)):
+    for name, layers in (("dense", stages.dense), ("MoE", stages.moe)):
         if layers.any():
-            terms += _of_blocks(job, name, layers, block(job), held)
+            terms += _of_blocks(job, name, layers, held, moe=name == "MoE")
     w = Widths(job)
     ends = stages.last * (w.residual() + w.gathered())
     return [*terms, Term("input and output of the last norm", Kind.ACTIVATIONS, ends)]
 
 
-def _of_blocks(job: Job, name: str, layers: Any, tensors: list[Saved], held: Any) -> list[Term]:
-    whole, kept = _checkpointed(job)
+def _of_blocks(job: Job, name: str, layers: Any, held: Any, *, moe: bool) -> list[Term]:
+    whole = _kept_whole(job)
     terms = []
-    if whole:
-        amount = held * layers * whole * _amount(tensors, _whole(job))
-        terms.append(Term(f"{name} blocks kept whole", Kind.ACTIVATIONS, amount))
-    if whole < 1:
-        label = "inputs of recomputed" if kept is INPUT else "operators kept of"
-        amount = held * layers * (1 - whole) * _amount(tensors, kept)
-        terms.append(Term(f"{label} {name} blocks", Kind.ACTIVATIONS, amount))
+    for share, label, tensors in (
+        (whole, f"{name} blocks kept whole", _whole(job, moe=moe)),
+        (1 - whole, f"{_label(job)} {name} blocks", kept(job, moe=moe)),
+    ):
+        if share:
+            amount = total(tensors)
+            doubtful = total(Saved("", "", tensor.amount * tensor.doubt) for tensor in tensors)
+            doubt = float(np.max(doubtful / np.maximum(amount, 1.0)))
+            terms.append(Term(label, Kind.ACTIVATIONS, held * layers * share * amount, doubt))
     return terms
 
 
-def _checkpointed(job: Job) -> tuple[float, frozenset[str]]:
-    """The share of the blocks that is kept whole, and what the others keep."""
+def by_operators(job: Job) -> bool:
+    """Whether checkpointing selects operators."""
+    return job.flat.get("recompute.mode") == "selective" and job.flat.get("recompute.method") == "operators"
+
+
+def _label(job: Job) -> str:
+    return "operators kept of" if by_operators(job) else "inputs of recomputed"
+
+
+def _kept_whole(job: Job) -> float:
+    """The share of the blocks that is not checkpointed."""
     mode, method = job.flat.get("recompute.mode") or "none", job.flat.get("recompute.method")
-    if mode == "full":
-        return 0.0, INPUT
+    if mode == "full" or by_operators(job):
+        return 0.0
     if mode != "selective":
-        return 1.0, INPUT
-    if method == "operators":
-        return 0.0, BY_OPERATORS - {"last"} if compiled(job) else BY_OPERATORS
+        return 1.0
     if method == "memory_budget":
         budget = job.flat.get("recompute.memory_budget")
-        return 0.5 if budget is None else float(budget), INPUT
-    return 1 - 1 / max(int(job.flat.get("recompute.layers") or 1), 1), INPUT
+        return 0.5 if budget is None else float(budget)
+    return 1 - 1 / max(int(job.flat.get("recompute.layers") or 1), 1)
+
+
+def kept(job: Job, *, moe: bool) -> list[Saved]:
+    """What a checkpointed block keeps: its input; by operators also what attention puts out and every second product.
+
+    ``distributed/activation_checkpoint.py:112`` (0.2.2), ``SelectiveAC`` (0.3.0). What no backward pass reads ("last")
+    stays in the cache all the same; the compiler drops it.
+    """
+    block = moe_block(job) if moe else dense_block(job)
+    if not by_operators(job):
+        return [tensor for tensor in block if tensor.module == "input"]
+    found = [tensor for tensor in block if tensor.module in ("input", "kernel")]
+    found += [*products(job, moe=moe)[::2], *exchanged(job, moe=moe)]
+    return [tensor for tensor in found if tensor.module != "last"] if compiled(job) else found
+
+
+def _whole(job: Job, *, moe: bool) -> list[Saved]:
+    """What a block keeps without checkpointing; the compiler keeps products, and fuses what lies between them."""
+    block = moe_block(job) if moe else dense_block(job)
+    return [tensor for tensor in block if tensor.module not in FUSED] if compiled(job) else block
 
 
 def compiled(job: Job) -> bool:
@@ -67,21 +91,15 @@ def compiled(job: Job) -> bool:
     return bool(job.flat.get("launch.compile")) and (not isinstance(components, list) or "model" in components)
 
 
-def _whole(job: Job) -> frozenset[str]:
-    """What a block keeps without checkpointing; the compiler keeps products, and fuses what lies between them."""
-    return WHOLE - {"fused"} if compiled(job) else WHOLE
-
-
-def _amount(tensors: list[Saved], modules: frozenset[str]) -> Any:
-    return total(tensor for tensor in tensors if tensor.module in modules)
-
-
-def _largest(job: Job, stages: Stages, modules: frozenset[str]) -> Any:
-    """Bytes of the tensors of the block that has more of them, of the kinds that a stage holds."""
-    block: Any = _amount(dense_block(job), modules) * (stages.dense > 0)
-    if job.model.moe is not None:
-        block = np.maximum(block, _amount(moe_block(job), modules) * (stages.moe > 0))
-    return block
+def _again(job: Job, stages: Stages) -> Any:
+    """Bytes of what the backward pass of the block that needs most computes again, beyond what is kept of it."""
+    most: Any = 0
+    for layers, moe in ((stages.dense, False), (stages.moe, True)):
+        if layers.any():
+            there = {tensor.name for tensor in kept(job, moe=moe)}
+            missing = total(tensor for tensor in _whole(job, moe=moe) if tensor.name not in there)
+            most = np.maximum(most, missing * (layers > 0))
+    return most
 
 
 def backward(job: Job, stages: Stages) -> list[Term]:
@@ -91,12 +109,9 @@ def backward(job: Job, stages: Stages) -> list[Term]:
     product, of the activation and of the gate at once, or two of them and the gradients of both products' inputs.
     """
     w = Widths(job)
-    whole, kept = _checkpointed(job)
     again: Any = 0
-    if whole < 1:
-        again = _largest(job, stages, _whole(job) - kept)
-        if compiled(job):
-            again = again + w.gathered()
+    if _kept_whole(job) < 1:
+        again = _again(job, stages) + (w.gathered() if compiled(job) else 0)
     inner = _inner(job, stages) / w.tensor * w.compute
     gradients = np.maximum(3 * inner, 2 * inner + 2 * w.gathered())
     return [
@@ -120,10 +135,9 @@ def left_free(job: Job, stages: Stages) -> list[Term]:
 
     Blocks that follow use it again; the logits, each larger than any of these holes, do not.
     """
-    whole, kept = _checkpointed(job)
-    w = Widths(job)
-    stays = kept if whole < 1 else WHOLE
-    between = _largest(job, stages, WHOLE - stays - ({"fused"} if compiled(job) else set()))
+    between: Any = 0
+    if _kept_whole(job) < 1:
+        between = _again(job, stages)
     if compiled(job):
-        between = between + w.gathered()
+        between = between + Widths(job).gathered()
     return [Term("holes between kept tensors", Kind.TRANSIENT, between * stages.last)]

@@ -44,8 +44,8 @@ def attention(job: Job) -> Iterator[Tensor]:
         yield from _latent(model)
     else:
         keys = model.kv_heads * model.head_dim
-        named = (("wq", model.query_width), ("wk", keys), ("wv", keys))
-        if _one_product(job):
+        named: tuple[tuple[str, int], ...] = (("wq", model.query_width), ("wk", keys), ("wv", keys))
+        if one_product(job):
             named = (("wqkv", model.query_width + 2 * keys),)
         for name, rows in named:
             yield Tensor(name, rows, hidden, "rows")
@@ -61,7 +61,7 @@ def attention(job: Job) -> Iterator[Tensor]:
         yield Tensor("wo.bias", hidden)
 
 
-def _one_product(job: Job) -> bool:
+def one_product(job: Job) -> bool:
     """Whether queries, keys and values have one weight: since 0.3 (``models/common/attention.py``, FusedQKVLinear)."""
     flavor = str(job.values.get("model_spec.flavor") or "")
     return release(job) >= (0, 3) and not flavor.endswith("_non_fused_qkv")
@@ -139,14 +139,14 @@ def held(job: Job, tensors: list[Tensor]) -> Any:
     total: Any = 0
     for tensor in tensors:
         if tensor.experts:
-            width = 1 if tensor.split == "none" else _expert_width(job)
+            width = 1 if tensor.split == "none" else expert_width(job)
             total = total + tensor.elements / layout.expert / width
         else:
             total = total + tensor.elements / (1 if tensor.split == "none" else layout.tensor)
     return total
 
 
-def _expert_width(job: Job) -> Any:
+def expert_width(job: Job) -> Any:
     """Ranks that split the weights of one expert: those of tensor parallelism, where experts are not spread."""
     layout = job.layout
     return np.where(np.asarray(layout.expert) > 1, layout.expert_tensor, layout.tensor)
@@ -178,7 +178,7 @@ def _expert_shard(job: Job, tensor: Tensor) -> Any:
     """
     layout = job.layout
     spread = np.asarray(layout.expert) > 1
-    rows, columns = _split(tensor, _expert_width(job))
+    rows, columns = _split(tensor, expert_width(job))
     local = tensor.experts / layout.expert
     left = np.maximum(fsdp_ranks(job) * layout.tensor // (layout.expert * layout.expert_tensor), 1)
     ranks = np.where(spread, left, fsdp_ranks(job))
