@@ -60,7 +60,6 @@ TOML_EXPLAINED = {
     "nothing says that the others are left out of the model",
     "metrics.log_freq=1.5": "step % 1.5 is 0 by accident now and then; the option is a whole number",
     "job.print_config=yes": "every string is true for Python, also no and false: the file is misread",
-    "training.max_norm=1.0": "the text is used by torch.nn.utils alone, which makes a number of it",
 }
 PYTHON_EXPLAINED = {
     "checkpoint=CheckpointManager(interval=10)": "the component itself in place of its Config; what is made by hand is "
@@ -127,7 +126,9 @@ def toml_variants(bases: Mapping[str, tuple[dict[str, Any], int]]) -> Iterator[t
     add("llama4", pairs(20, 9, EXPERTS))
     for number, base in enumerate(name for name in bases if name != "own"):
         add(base, singles(DEGREES))
-        add(base, [{f"{P}tensor_parallel_degree": 16}, {f"{P}expert_parallel_degree": 16}], 16)
+        # The forward pass, which is where heads fail, is run for dense models with SDPA only.
+        add(base, [{f"{P}tensor_parallel_degree": 16}] if base in {"llama3", "llama3 8B", "qwen3"} else [], 16)
+        add(base, [{f"{P}expert_parallel_degree": 16}], 16)
         add(base, pairs(6, 10 + number, DEGREES, STAGES, BATCH), 16)
     for variant in made:
         yield variant, toml_text(changed(bases[variant.base][0], variant.changes))

@@ -247,11 +247,18 @@ def balance(trainer: Any, config: Any) -> None:
     context_parallel.prepare_context_parallel_input(tokens, tokens, {}, mesh, torch.device("cpu"), balancer)
 
 
+def experts_of(trainer: Any) -> int:
+    """The number of experts, 0 for a dense model (0.2.2)."""
+    if not getattr(trainer.model_args, "moe_enabled", True):
+        return 0
+    return int(getattr(getattr(trainer.model_args, "moe_args", None), "num_experts", 0))
+
+
 def dispatch(trainer: Any) -> None:
     """The tokens of a first micro batch, on their way to the experts of other ranks (0.2.2)."""
     from torchtitan.distributed import expert_parallel
 
-    dims, experts = trainer.parallel_dims, getattr(getattr(trainer.model_args, "moe_args", None), "num_experts", 0)
+    dims, experts = trainer.parallel_dims, experts_of(trainer)
     if not dims.ep_enabled or not experts:
         return
 
@@ -303,8 +310,7 @@ def chunked_loss(trainer: Any, config: Any) -> None:
 def first_forward(trainer: Any, config: Any) -> None:
     """The forward pass under tensor parallelism, of dense models with SDPA (0.2.2)."""
     dims = trainer.parallel_dims
-    dense = not getattr(getattr(trainer.model_args, "moe_args", None), "num_experts", 0)
-    if dims.tp_enabled and not dims.pp_enabled and dense and attention_kind(trainer) == "sdpa":
+    if dims.tp_enabled and not dims.pp_enabled and not experts_of(trainer) and attention_kind(trainer) == "sdpa":
         real("forward", forward, trainer, config)
 
 

@@ -24,6 +24,8 @@ def _converter(name: str) -> Callable[[State], bool]:
     return lambda state: name in state.names("model.converters")
 
 
+# Texts of which torch itself makes numbers (torch/nn/utils/clip_grad.py).
+_CONVERTED = frozenset({"training.max_norm"})
 # By address or section, whether the code reads it (0.1.0 and 0.2.2).
 _USED: dict[str, Callable[[State], bool]] = {
     "checkpoint": lambda state: bool(state.get("checkpoint.enable")),
@@ -57,7 +59,11 @@ def soften(state: State) -> None:
     """Make warnings of the reader's errors about options that are not read."""
     findings = state.native.findings
     for number, finding in enumerate(findings):
-        if finding.code in _CODES and finding.level is Level.ERROR and finding.option and _idle(state, finding.option):
+        if finding.code == "R095" and finding.option in _CONVERTED:
+            findings[number] = replace(finding, level=Level.WARNING)
+        elif (
+            finding.code in _CODES and finding.level is Level.ERROR and finding.option and _idle(state, finding.option)
+        ):
             message = f"{finding.message} (not read in this configuration)"
             findings[number] = replace(finding, level=Level.WARNING, message=message)
 

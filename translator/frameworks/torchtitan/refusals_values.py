@@ -97,26 +97,26 @@ def _adam(state: State, values: Mapping[str, object], addresses: Mapping[str, st
         value = values.get(name)
         if isinstance(value, (int, float)) and value < 0:
             message = f"{name} is {value:g}, and Adam takes none below 0 ({_ADAM})"
-            state.say("S141", message, addresses[name], level=level)
+            state.say("S141", message, addresses[name], f"{name} of 0 or more", level)
     betas = values.get("betas")
     for number, beta in enumerate(betas if isinstance(betas, (list, tuple)) else (), 1):
         if isinstance(beta, (int, float)) and not 0 <= beta < 1:
             address = addresses.get(f"beta{number}", addresses["lr"])
             message = f"beta{number} is {beta:g}, and Adam takes 0 up to, but not, 1 ({_ADAM})"
-            state.say("S141", message, address, level=level)
+            state.say("S141", message, address, f"beta{number} below 1, such as {0.9 if number == 1 else 0.95}", level)
 
 
 def _seed(state: State) -> None:
     seed = state.number("debug.seed")
     if not -_SEED_LIMIT <= seed < 2 * _SEED_LIMIT:
-        state.say("S141", f"the seed {seed} does not fit 64 bits", "debug.seed")
+        state.say("S141", f"the seed {seed} does not fit 64 bits", "debug.seed", "a smaller one, such as 42")
 
 
 def _workers(state: State, loader: str) -> None:
     """The checks of torch's DataLoader (torch/utils/data/dataloader.py of 2.13)."""
     workers = state.number(f"{loader}.num_workers")
     if workers < 0:
-        state.say("S141", f"num_workers is {workers}, and a data loader takes 0 or more", f"{loader}.num_workers")
+        state.say("S141", f"num_workers is {workers}, and a data loader takes 0 or more", f"{loader}.num_workers", "0")
 
 
 def _datasets(state: State, names: Names, *, text: bool) -> None:

@@ -122,7 +122,8 @@ def _model(state: State) -> None:
     length = state.number("training.seq_len")
     if state.new and isinstance(longest, int) and length > longest:
         message = f"seq_len {length} exceeds the {longest} positions of {name} {flavor}"
-        state.say("S179", message, "training.seq_len", level=Level.NOTE)
+        fix = f"{longest} at the most, unless longer positions are meant"
+        state.say("S179", message, "training.seq_len", fix, Level.NOTE)
     try:
         leaves = flavors.leaves_of(name, arguments, version, length or None)
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
@@ -262,7 +263,11 @@ def settle_stages(state: State) -> None:
         option = stages.MODULE_NAMES if state.get(stages.MODULE_NAMES) else option
         stages.check_stages(len(parts), ranks, schedule)
     except stages.SplitError as error:
-        state.say("S158", f"{error} ({error.source})", option)
+        plain = option == stages.LAYERS_PER_STAGE and state.get(option) is None
+        fix = (
+            "fewer pipeline ranks, or another schedule" if plain else f"leave {option} out, or choose another schedule"
+        )
+        state.say("S158", f"{error} ({error.source})", option, fix)
         return
     per_rank = len(parts) // ranks
     reason = f"{name} over {ranks} ranks"
@@ -271,7 +276,8 @@ def settle_stages(state: State) -> None:
     state.put(at.LAYER_SPLIT, stages.count_layers(parts), reason)
     if not schedule.multi and per_rank != 1:
         message = f"{name} runs one stage per rank and leaves out the others: {len(parts)} stages on {ranks} ranks"
-        state.say("S158", f"{message} (distributed/pipeline_parallel.py:205)", option)
+        fix = f"{ranks} stages, or a schedule for several a rank such as Interleaved1F1B"
+        state.say("S158", f"{message} (distributed/pipeline_parallel.py:205)", option, fix)
     if state.layers is not None:
         _whole_model(state, parts, state.layers, option)
 
@@ -308,4 +314,5 @@ def _whole_model(state: State, parts: list[list[str]], layers: int, option: str)
     if missing or twice:
         parts_of = [f"missing: {', '.join(missing[:4])}"] if missing else []
         parts_of += [f"twice: {', '.join(twice[:4])}"] if twice else []
-        state.say("S160", f"the stages do not hold the model once; {'; '.join(parts_of)}", option)
+        message = f"the stages do not hold the model once; {'; '.join(parts_of)}"
+        state.say("S160", message, option, "every module in exactly one stage")

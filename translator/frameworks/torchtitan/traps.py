@@ -59,13 +59,15 @@ def _clipping(state: State) -> None:
 def _schedule(state: State) -> None:
     warmup, total = state.number(_WARMUP), state.number(at.TOTAL_STEPS)
     if warmup > total:
-        _warn(state, "S178", f"the warm-up of {warmup} steps is cut to all {total}", _WARMUP)
+        fix = f"{_WARMUP} below {total}, or more steps"
+        _warn(state, "S178", f"the warm-up of {warmup} steps is cut to all {total}", _WARMUP, fix)
         return
     ratio = state.real("lr_scheduler.decay_ratio")
     wanted = round(total * ratio) if ratio is not None and abs(ratio) < 1e9 else 0
     if wanted > total - warmup:
         message = f"the decay of {wanted} steps is cut to the {total - warmup} that the warm-up leaves"
-        _warn(state, "S178", message, "lr_scheduler.decay_ratio")
+        fix = "a decay_ratio or warm-up that leaves room for the other"
+        _warn(state, "S178", message, "lr_scheduler.decay_ratio", fix)
 
 
 def _last_checkpoint(state: State) -> None:
@@ -81,7 +83,7 @@ def _without_effect(state: State) -> None:
     contextual = state.number(f"{_P}context_parallel_degree", 1) > 1
     if state.new and contextual and state.text(rotate) not in {"", "allgather"}:
         message = "only validation reads the rotate method (components/validate.py:213); training gathers all the same"
-        _warn(state, "S185", message, rotate)
+        _warn(state, "S185", message, rotate, "leave it out")
     converters = state.names("model.converters")
     for section in _SECTIONS[state.native.version]:
         # Templates keep sections for later; what turns something on is meant now.
@@ -110,7 +112,8 @@ def _float8_gather(state: State) -> None:
             line = {"llama3": 77, "llama4": 93, "qwen3": 87}[name]
             source = f"models/{name}/infra/parallelize.py:{line}"
             message = f"tensor parallelism gathers activations in the compute format, never in float8 ({source})"
-            _warn(state, "S192", message, "model.converters")
+            fix = 'recipe_name = "rowwise", which gathers so by design, or 0.3.0'
+            _warn(state, "S192", message, "model.converters", fix)
 
 
 def _converted_modules(state: State) -> None:
