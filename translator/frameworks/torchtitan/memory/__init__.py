@@ -27,12 +27,13 @@ def account(job: Job, stages: Stages) -> Account:
     groups = _gathers.Groups(job, stages)
     kept = [*_activations.saved(job, stages), *_output.outputs(job, stages), *_state.casts(job, stages)]
     gradients = _state.gradients(job, stages)
+    kept_and_summed = [*kept, *_state.earlier(job, gradients)]
     return Account(
         state=[*_state.terms(job, stages), *_output.buffers(job, stages), *_pipeline.exchanged(job, stages)],
         phases={
             "start of the forward pass": _gathers.forward(groups),
-            LOSS: [*kept, *_gathers.at_loss(groups), *_output.loss(job, stages)],
-            OUTPUT: [*kept, *_gathers.at_output(groups), *_output.backward(job, stages)],
+            LOSS: [*kept_and_summed, *_gathers.at_loss(groups), *_output.loss(job, stages)],
+            OUTPUT: [*kept_and_summed, *_gathers.at_output(groups), *_output.backward(job, stages)],
             BLOCK: [*kept, *gradients, *_gathers.in_backward(groups), *_activations.backward(job, stages)],
             STEP: [*gradients, *_state.step(job, stages)],
         },

@@ -33,11 +33,15 @@ GATHER, REDUCE = "gathering", "reduction"
 
 
 class Groups:
-    """Elements of FSDP's groups on one rank before FSDP splits them, of shape (layouts, stages)."""
+    """FSDP's groups on one rank before FSDP splits them, of shape (layouts, stages).
+
+    ``block`` (of the larger kind), ``output``, ``ends`` and ``everything`` are elements; ``gathered_...`` bytes as they
+    are gathered: in the compute type, the linear weights of blocks in fp8 where that is asked for
+    (``enable_fsdp_float8_all_gather``, up to 0.2).
+    """
 
     def __init__(self, job: Job, stages: Stages) -> None:
         model = job.model
-        self.job = job
         self.several = np.asarray(job.layout.micro_batches) > 1
         self.pipeline = np.asarray(job.layout.pipeline) > 1
         self.compute = job.bytes_of("precision.compute", "fp32")
@@ -51,17 +55,22 @@ class Groups:
         self.whole = job.flat.get("parallel.data.reshard_after_forward") is False
         experts = held(job, around_experts(job)) + held(job, routed_experts(job)) if model.moe else 0
         self.block = np.maximum(held(job, dense_block(job)) * (stages.dense > 0), experts * (stages.moe > 0))
-        self.embedding = stages.first * held(job, embedding(model))
-        tied = np.asarray(model.tied & (np.asarray(job.layout.pipeline) == 1))
         output = held(job, [*embedding(model), last_norm(model)])
         self.output = stages.last * output
-        self.ends = self.embedding + stages.last * np.where(tied, held(job, [last_norm(model)]), output)
+        tied = np.asarray(model.tied & (np.asarray(job.layout.pipeline) == 1))
+        self.ends = stages.first * held(job, embedding(model))
+        self.ends = self.ends + stages.last * np.where(tied, held(job, [last_norm(model)]), output)
         self.everything = elements(job, stages, held)
+        wide = 1 if job.flat.get("precision.fp8_parameters") else self.compute
+        self.gathered_block = self.block * wide
+        self.gathered_output, self.gathered_ends = self.output * self.compute, self.ends * self.compute
+        # One end at a time, where they are groups of their own.
+        self.gathered_end = np.maximum(stages.first * held(job, embedding(model)), self.output) * self.compute
+        self.gathered_everything = (self.everything - self.ends) * wide + self.gathered_ends
 
-    def gathered(self, name: str, amount: Any, pool: str = "") -> Term:
-        """Parameters in the compute type."""
-        split = self.split if pool == GATHER else self.applied
-        return Term(name, Kind.TRANSIENT, amount * self.compute * split, pool=pool)
+    def term(self, name: str, amount: Any, pool: str = "") -> Term:
+        """Gathered parameters, in bytes. Of one rank alone nothing is gathered, but copied in the compute type."""
+        return Term(name, Kind.TRANSIENT, amount * (self.split if pool == GATHER else self.applied), pool=pool)
 
 
 def forward(groups: Groups) -> list[Term]:
@@ -69,28 +78,29 @@ def forward(groups: Groups) -> list[Term]:
 
     ``_fsdp_param_group.py:417`` (torch 2.13), ``wait_for_unshard``; the shards are cast into a buffer beforehand.
     """
-    ends = groups.ends if groups.root else np.maximum(groups.embedding, groups.output)
-    pair = groups.block + np.maximum(ends, groups.block)
-    cast = np.maximum(ends, groups.block) / groups.ranks
+    ends = groups.gathered_ends if groups.root else groups.gathered_end
+    pair = groups.gathered_block + np.maximum(ends, groups.gathered_block)
     return [
-        groups.gathered("gathering of two groups", pair, GATHER),
-        groups.gathered("shards cast for gathering", cast, GATHER),
+        groups.term("gathering of two groups", pair, GATHER),
+        groups.term("shards cast for gathering", np.maximum(ends, groups.gathered_block) / groups.ranks, GATHER),
     ]
 
 
 def at_loss(groups: Groups) -> list[Term]:
     """After the last block: what stays whole, and the last gathering's result."""
     if groups.whole:
-        return [groups.gathered("gathered parameters", groups.everything), *_accumulated(groups)]
-    if groups.root:
-        kept, last = groups.ends + groups.block, groups.block
-    else:
-        kept, last = groups.output, np.maximum(groups.output, 0)
+        return [groups.term("gathered parameters", groups.gathered_everything), *_accumulated(groups)]
+    last = groups.gathered_block if groups.root else groups.gathered_output
     return [
-        groups.gathered("gathered output layer", kept),
-        groups.gathered("last gathering", last, GATHER),
+        groups.term("gathered output layer", _at_the_end(groups)),
+        groups.term("last gathering", last, GATHER),
         *_accumulated(groups),
     ]
+
+
+def _at_the_end(groups: Groups) -> Any:
+    """Bytes that are whole after the forward pass: output layer and norm; until 0.1 the root and the last block."""
+    return groups.gathered_ends + groups.gathered_block if groups.root else groups.gathered_output
 
 
 def in_backward(groups: Groups) -> list[Term]:
@@ -102,7 +112,7 @@ def in_backward(groups: Groups) -> list[Term]:
     block, one = groups.block, np.where(groups.applied, 1, 0)
     if groups.whole:
         return [
-            groups.gathered("gathered parameters", groups.everything),
+            groups.term("gathered parameters", groups.gathered_everything),
             *_accumulated(groups),
             Term("gradient before it is added", Kind.TRANSIENT, block * groups.compute * one * groups.several),
             Term(
@@ -112,13 +122,13 @@ def in_backward(groups: Groups) -> list[Term]:
             ),
         ]
     terms = [
-        groups.gathered("gathered block", block),
-        groups.gathered("gathering of the next block", block, GATHER),
+        groups.term("gathered block", groups.gathered_block),
+        groups.term("gathering of the next block", groups.gathered_block, GATHER),
         Term("gradient on its way", Kind.TRANSIENT, block * (groups.compute + groups.reduce) * one),
         *_accumulated(groups),
     ]
     if groups.root:
-        terms.append(groups.gathered("gathered embedding and output layer", groups.ends))
+        terms.append(groups.term("gathered embedding and output layer", groups.gathered_ends))
         gradient = groups.output * groups.compute * one
         terms.append(Term("gradient of the output layer, for the root's reduction", Kind.TRANSIENT, gradient))
     return terms
@@ -126,10 +136,10 @@ def in_backward(groups: Groups) -> list[Term]:
 
 def at_output(groups: Groups) -> list[Term]:
     """While the output layer's backward pass runs: its weight's gradient, and the reduction's input."""
-    kept = groups.everything if groups.whole else groups.ends + groups.block if groups.root else groups.output
+    kept = groups.gathered_everything if groups.whole else _at_the_end(groups)
     way = groups.compute + (0 if groups.root else groups.reduce)
     return [
-        groups.gathered("gathered output layer", kept),
+        groups.term("gathered output layer", kept),
         Term("gradient of the output weight", Kind.TRANSIENT, groups.output * way * groups.applied),
         *_accumulated(groups),
     ]

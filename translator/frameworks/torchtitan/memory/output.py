@@ -130,7 +130,13 @@ def outside(job: Job, stages: Stages) -> list[Term]:
     layout = job.layout
     axes = (layout.tensor, layout.pipeline, layout.data, layout.context, layout.expert)
     groups = sum(np.where(np.asarray(ranks) > 1, 1, 0) for ranks in axes)
-    return [
+    found = [
         Term("CUDA context", Kind.OUTSIDE, stages.present * CONTEXT_BYTES),
         Term("NCCL buffers", Kind.OUTSIDE, stages.present * groups * COMMUNICATOR_BYTES),
     ]
+    if job.flat.get("parallel.tensor_overlap"):
+        # A shard that others read, and two parts of a product on their way (torch/distributed/_symmetric_memory,
+        # _pipelined_multi_all_gather_and_consume and _pipelined_produce_and_all2all, torch 2.13).
+        shards = stages.present * 2 * Widths(job).residual() * (np.asarray(layout.tensor) > 1)
+        found.append(Term("symmetric memory of AsyncTP", Kind.OUTSIDE, shards))
+    return found

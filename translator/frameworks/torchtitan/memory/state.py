@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,14 @@ def gradients(job: Job, stages: Stages) -> list[Term]:
         Term("gradient shards", Kind.GRADIENTS, kept * np.where(applied, 1, 0), pool=REDUCE),
         Term("gradients", Kind.GRADIENTS, kept * np.where(applied, 0, 1)),
     ]
+
+
+def earlier(job: Job, found: list[Term]) -> list[Term]:
+    """Gradients of earlier micro batches: summed up where they lie, but for FSDP under a pipeline (`gathers`)."""
+    layout = job.layout
+    applied = (fsdp_ranks(job) > 1) | (release(job) >= (0, 3))
+    there = (np.asarray(layout.micro_batches) > 1) & ((np.asarray(layout.pipeline) == 1) | ~applied)
+    return [replace(term, amount=term.amount * there) for term in found] if np.any(there) else []
 
 
 def casts(job: Job, stages: Stages) -> list[Term]:
