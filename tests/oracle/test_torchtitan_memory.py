@@ -214,7 +214,15 @@ def test_passes_in_flight(titan: OracleServer, schedule: str, ranks: int, micro_
 
 
 # Model, and number of a block in it; kinds of checkpointing as we name them, and as Python.
-BLOCKS = [("llama3/8B", 1), ("qwen3/8B", 0), ("qwen3/30B-A3B", 0), ("deepseek_v3/16B", 0), ("deepseek_v3/16B", 1)]
+BLOCKS = [
+    ("llama3/8B", 1),
+    ("qwen3/8B", 0),
+    ("qwen3/30B-A3B", 0),
+    ("deepseek_v3/16B", 0),
+    ("deepseek_v3/16B", 1),
+    ("deepseek_v3/236B", 0),
+    ("gpt_oss/20b", 0),
+]
 KINDS = {"none": "None", "SelectiveAC": "SelectiveAC.Config()", "FullAC": "FullAC.Config()"}
 TOKENS = 64
 

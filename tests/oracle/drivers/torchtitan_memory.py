@@ -143,8 +143,11 @@ torch.library.register_autograd(
 class Kernel(torch.nn.Module):
     """Attention proper of a block, by the stand-in."""
 
-    def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **_: Any) -> torch.Tensor:
-        return attention(query, key, value)[0]
+    def forward(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, out_transform: Any = None, **_: Any
+    ) -> torch.Tensor:
+        out, sums = attention(query, key, value)
+        return out if out_transform is None else out_transform(out, sums.transpose(1, 2))
 
 
 def saved(layer: int, tokens: int, checkpointed: bool = True, **request: Any) -> dict[str, Any]:

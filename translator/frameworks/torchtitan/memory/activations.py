@@ -75,7 +75,9 @@ def kept(job: Job, *, moe: bool) -> list[Saved]:
     if not by_operators(job):
         return [tensor for tensor in block if tensor.module == "input"]
     found = [tensor for tensor in block if tensor.module in ("input", "kernel")]
-    found += [*products(job, moe=moe)[::2], *exchanged(job, moe=moe)]
+    # A product with a bias is another operator (addmm), and not one of those counted.
+    counted = products(job, moe=moe)
+    found += [*(counted if job.model.bias else counted[::2]), *exchanged(job, moe=moe)]
     return [tensor for tensor in found if tensor.module != "last"] if compiled(job) else found
 
 

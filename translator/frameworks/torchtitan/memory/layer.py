@@ -75,6 +75,10 @@ def attention(w: Widths) -> Iterator[Saved]:
         yield from _heads(w)
     yield Saved("attention output", "kernel", w.heads(model.heads, model.value_width // model.heads))
     yield Saved("log of the softmax's sums", "kernel", w.tokens * model.heads / w.tensor * SINGLE)
+    if model.sinks:
+        # models/gpt_oss/model.py:34 (0.3.0) scales the output by a sigmoid of the sums.
+        yield Saved("scaled attention output", "fused", w.heads(model.heads, model.value_width // model.heads))
+        yield Saved("scales", "fused", w.tokens * model.heads / w.tensor * (SINGLE + w.compute))
 
 
 def _heads(w: Widths) -> Iterator[Saved]:
@@ -141,7 +145,12 @@ def experts(w: Widths) -> Iterator[Saved]:
     yield Saved("router scores", "pointwise", scored * moe.experts * SINGLE)
     yield Saved("tokens sorted by expert", "pointwise", routed * model.hidden * w.compute, doubt=0.25)
     inner = routed * moe.ffn / expert_width(w.job) * w.compute
-    yield from _gated(" of the experts", inner, doubt=0.25)
+    if moe.bias:
+        # With biases, gate and product are one, clamped and multiplied step by step (models/gpt_oss/moe.py:60, 0.3.0).
+        yield Saved("first product of the experts", "product", 2 * inner, doubt=0.25)
+        yield Saved("clamped halves, sigmoid and gated activation", "fused", 5 * inner, doubt=0.25)
+    else:
+        yield from _gated(" of the experts", inner, doubt=0.25)
     # Scores multiply the output in fp32 (models/common/token_dispatcher.py, combine).
     yield Saved("output of the experts in fp32", "fused", routed * model.hidden * SINGLE, doubt=0.25)
     if moe.shared_ffn:
