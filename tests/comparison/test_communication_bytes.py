@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jobs import DENSE_ELEMENTS, EXPERTS, calls, job, on_axis, sent, transfers
+from jobs import BLOCK, DENSE_ELEMENTS, EXPERTS, calls, job, on_axis, sent, transfers
 
 from translator.communication import Axis, communication_of
 
@@ -145,6 +145,12 @@ def test_fsdp_repeats_itself_under_accumulation() -> None:
     assert calls(found, "parameters") == 10 * 4  # two blocks, embedding, output layer with its norm
     kept = transfers(*TORCHTITAN, **DATA, parallel__data__sharding="full", parallel__data__reshard_after_forward=False)
     assert sent(kept, "parameters") == 5 * SHARE * PARAMETERS
+
+
+def test_float8_gathers_halve_the_linear_layers() -> None:
+    fields = {**DATA, "parallel__data__sharding": "full", "precision__fp8_parameters": True}
+    found = transfers(*TORCHTITAN, **fields)
+    assert sent(found, "parameters") == 10 * SHARE * (PARAMETERS - 2 * BLOCK)
 
 
 def test_fsdp_under_a_pipeline_gathers_and_reduces_once_per_schedule() -> None:

@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": ("explain", "explain a code, a field or an option"),
     "diff": ("diff", "compare two configurations by what they mean"),
     "memory": ("memory", "estimate the memory of every rank, against a card"),
+    "communication": ("communication", "tell what the ranks send each other in a step, and how long it takes"),
     "compare": ("compare", "tell how each framework does something, and where in its source to look"),
 }
 # Options whose value is passed on to a script, and may look like an option itself.

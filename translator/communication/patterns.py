@@ -136,3 +136,13 @@ def elements(job: Job, stages: Stages, *, ends: Any, experts: Any) -> tuple[Any,
     head = embedding(model) / ends * ((not model.tied) | apart)
     total = total + stages.first * embedding(model) / ends + stages.last * (norm(model) + head)
     return total * stages.present, routed
+
+
+def layer_matrices(job: Job, stages: Stages) -> Any:
+    """Elements of the matrices of each stage's layers on one rank, routed experts left out; shape (layouts, stages)."""
+    model = job.model
+    total = stages.dense * dense_layer(model).matrices
+    if model.moe is not None:
+        routed = model.moe.experts * feed_forward(model, model.moe.ffn).matrices
+        total = total + stages.moe * (moe_layer(model).matrices - routed)
+    return total / job.layout.tensor * stages.present

@@ -196,18 +196,19 @@ def parameters(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:
 
     Bytes: (n - 1) / n x parameter bytes in the compute type, for the forward and again for the backward pass of every
     micro batch; where blocks are not resharded after the forward pass (a pipeline's default) once per micro batch, or
-    once per pass of the schedule.
+    once per pass of the schedule. Linear layers that are gathered in float8 count 1 byte per element.
     """
     if not _sharded(job):
         return
     kept = job.flat.get("parallel.data.reshard_after_forward") is False
     size = min(patterns.compute_bytes(job), job.bytes_of("precision.master", "fp32"))
+    spared = patterns.layer_matrices(job, stages) * (size - 1 if job.flat.get("precision.fp8_parameters") else 0)
     for name, elements, units, inner, _ in _state(job, stages, grid):
         yield patterns.spread(
             f"parameters{name}",
             Axis.EXPERT_DATA if name else Axis.SHARD,
             Operation.ALL_GATHER,
-            once=elements * size,
+            once=elements * size - (0 if name else spared),
             units=units,
             times=_reductions(job) if kept else 2 * np.asarray(job.layout.micro_batches),
             group=inner,
