@@ -380,16 +380,16 @@ def python_variants() -> Iterator[tuple[Variant, str]]:
     add("llama3", ({"validator.enable": True, **found} for found in singles(VALIDATION)))
     profile = {"profiler.enable_profiling": True}
     add("llama3", ({**profile, **found} for found in singles({"profiler.profile_freq": [0, 3, 4]})))
-    add("llama3", pairs(50, 21, DEGREES, BATCH))
-    add("llama3", ({**PIPED, **found} for found in pairs(40, 22, PIPELINE)))
-    add("llama3", pairs(40, 23, TRAINING, OPERATION))
-    add("llama3", ({"checkpoint.enable": True, **found} for found in pairs(20, 24, CHECKPOINT)))
-    add("llama3", pairs(20, 25, DEGREES, OPERATION))
+    add("llama3", pairs(25, 21, DEGREES, BATCH))
+    add("llama3", ({**PIPED, **found} for found in pairs(20, 22, PIPELINE)))
+    add("llama3", pairs(30, 23, TRAINING, OPERATION))
+    add("llama3", ({"checkpoint.enable": True, **found} for found in pairs(12, 24, CHECKPOINT)))
+    add("llama3", pairs(12, 25, DEGREES, OPERATION))
     for number, base in enumerate(("deepseek_v3", "qwen3 MoE", "gpt_oss")):
-        add(base, pairs(25, 30 + number, EXPERTS))
+        add(base, pairs(15, 30 + number, EXPERTS))
         add(base, [{f"{P}expert_parallel_degree": 6, f"{T}disable_cuda_graphs": True}], 6)
         add(base, [{f"{P}tensor_parallel_degree": 16}], 16)
-    add("qwen3", pairs(20, 40, DEGREES, PIPELINE))
+    add("qwen3", pairs(12, 40, DEGREES, PIPELINE))
     for variant in made:
         family, sections = known[variant.base]
         yield variant, python_text(family, python_changed(sections, variant.changes))
