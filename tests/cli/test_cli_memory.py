@@ -23,6 +23,7 @@ def test_a_table_per_stage_with_a_verdict(ttx: Ttx) -> None:
     assert lines[2].split()[:2] == ["0", "7"]
     assert "It does not fit: the fullest stage is 1" in result.out
     assert "The smallest changes that make it fit, cheapest first:" in result.out
+    assert "--tensor-model-parallel-size" in result.out or "--recompute-granularity" in result.out
     assert "FLOPs per token and training step" in result.out
 
 
@@ -62,7 +63,11 @@ def test_a_picture(ttx: Ttx, tmp_path: Path) -> None:
     [
         ((SCRIPT, "model.vocab=0"), "model.vocab"),
         ((SCRIPT, VOCAB, "--gpu", "h1000"), "no GPU called 'h1000'"),
+        ((SCRIPT, VOCAB, "--gpu", "h"), "more than one GPU begins with 'h'"),
         ((SCRIPT, VOCAB, "-o", "x.png"), ".svg"),
+        ((SCRIPT, VOCAB, "batch.micro_batch=two"), "batch.micro_batch"),
+        ((SCRIPT, VOCAB, "parallel.pipeline.degree=1000000"), "longer than the model's 126 layers"),
+        ((SCRIPT, VOCAB, "--as", "nothing"), "unknown framework 'nothing'"),
     ],
 )
 def test_what_is_missing_is_one_line(ttx: Ttx, words: tuple[str, ...], said: str) -> None:
@@ -70,3 +75,27 @@ def test_what_is_missing_is_one_line(ttx: Ttx, words: tuple[str, ...], said: str
     assert (result.code, result.out) == (2, "")
     assert len(result.err.splitlines()) == 1
     assert said in result.err
+
+
+def test_the_card_of_the_project(ttx: Ttx, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.ttx]\ngpu = "mi300x"\n', encoding="utf-8")
+    script = tmp_path / "run.sh"
+    script.write_text(Path(SCRIPT).read_text(encoding="utf-8"), encoding="utf-8")
+    assert "MI300X" in ttx("memory", str(script), VOCAB).out.splitlines()[0]
+    assert "H200" in ttx("memory", str(script), VOCAB, "--gpu", "h200").out.splitlines()[0]
+
+
+def test_numbers_beyond_any_card_stay_readable(ttx: Ttx) -> None:
+    result = ttx("memory", SCRIPT, VOCAB, "batch.seq_len=1000000000000000")
+    assert result.code == 1
+    assert max(map(len, result.out.splitlines())) < 160
+
+
+@pytest.mark.parametrize("target", ["megatron", "torchtitan", "torchtitan@0.3.0", "deepspeed"])
+def test_a_spec_under_each_framework(ttx: Ttx, tmp_path: Path, target: str) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(ttx("parse", SCRIPT).out, encoding="utf-8")
+    assert "--as FRAMEWORK" in ttx("memory", str(spec), VOCAB).err
+    result = ttx("memory", str(spec), VOCAB, "--as", target)
+    assert result.code in (0, 1)
+    assert "What it holds then:" in result.out

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from translator.cli.common import Subparsers, add_source_options, print_json, read_options
+from translator.cli.common import Subparsers, add_source_options, print_findings, print_json, read_options
 from translator.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,12 +63,17 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Estimate; returns the exit code."""
     from translator import api
+    from translator.findings import Level
     from translator.memory.estimate import estimate_reading
     from translator.memory.hardware import DEFAULT, gpu
+    from translator.memory.relay import relay
     from translator.memory.report import report
 
-    card = gpu(parsed.gpu or _preferred() or DEFAULT)
+    card = gpu(parsed.gpu or _preferred(parsed.source) or DEFAULT)
     reading = api.read(parsed.source, framework=parsed.framework, options=read_options(parsed))
+    reading.check()
+    relay(reading.flat, reading.by_hand)
+    print_findings([finding for finding in reading.findings if finding.level is Level.ERROR])
     if parsed.target is not None:
         reading = seen_as(reading, parsed.target)
     elif reading.native is None:
@@ -97,10 +102,14 @@ def seen_as(reading: Reading, target: str) -> Reading:
     return back
 
 
-def _preferred() -> str | None:
-    from translator.project import target_versions
+def _preferred(source: str) -> str | None:
+    """The card that the project of the source names, or else that of the current folder."""
+    from pathlib import Path
 
-    return target_versions().get("gpu")
+    from translator.project import project
+
+    folder = None if source == "-" else Path(source).parent
+    return (project(folder).gpu if folder is not None and folder.is_dir() else None) or project().gpu
 
 
 def _picture(found: MemoryReport, parsed: argparse.Namespace) -> None:
@@ -137,21 +146,23 @@ def _tell(found: MemoryReport, tokens_per_second: float | None) -> None:
         console.print(f"Assumed: {words}.", markup=False)
     verdict = "fits" if found.surely else "fits, but not by much" if found.fits else "does not fit"
     console.print(
-        f"\nIt {verdict}: the fullest stage is {worst.stage}, with {worst.card / GIB:.1f} of {card_gib:.1f} GiB "
-        f"(allocated {worst.allocated[0] / GIB:.1f} to {worst.allocated[2] / GIB:.1f}), at its peak in the "
+        f"\nIt {verdict}: the fullest stage is {worst.stage}, with {_gib(worst.card, 1)} of {card_gib:.1f} GiB "
+        f"(allocated {_gib(worst.allocated[0], 1)} to {_gib(worst.allocated[2], 1)}), at its peak in the "
         f"{worst.phase}.",
         markup=False,
     )
     console.print("\nWhat it holds then:", markup=False)
     for name, kind, amount in sorted(worst.terms, key=lambda term: -term[2]):
         if amount >= 0.01 * worst.allocated[1]:
-            console.print(f"  {amount / GIB:8.2f}  {name} ({kind.value})", markup=False)
+            console.print(f"  {_gib(amount):>8}  {name} ({kind.value})", markup=False)
     if found.changes:
         console.print("\nThe smallest changes that make it fit, cheapest first:", markup=False)
         for change in found.changes:
-            console.print(f"  {change.peak_bytes / GIB:8.2f}  {change.says}", markup=False)
+            console.print(f"  {_gib(change.peak_bytes):>8}  {change.says}", markup=False)
+            if change.written:
+                console.print(f"            {change.written}", markup=False)
     elif not found.fits:
-        console.print("\nNo one or two changes make it fit.", markup=False)
+        console.print("\nNo three changes make it fit, nor would sixteen times the ranks.", markup=False)
     _tell_compute(found, tokens_per_second, console.print)
 
 
@@ -173,6 +184,12 @@ def _tell_compute(found: MemoryReport, tokens_per_second: float | None, say: obj
     if tokens_per_second is not None:
         mfu, hfu = flops.utilisation(tokens_per_second, peak)
         say(f"{tokens_per_second:g} tokens/s per card: MFU {mfu:.1%}, HFU {hfu:.1%}", markup=False)
+
+
+def _gib(amount: float, places: int = 2) -> str:
+    """Bytes in GiB; more than any card will have, in powers of ten."""
+    value = amount / GIB
+    return f"{value:.{places}f}" if value < 1e5 else f"{value:.1e}"
 
 
 def _groups(stages: list[StageLine]) -> list[tuple[int, int, StageLine]]:
@@ -198,10 +215,10 @@ def _row(first: int, last: int, line: StageLine, capacity: int) -> list[str]:
     return [
         str(first) if first == last else f"{first}-{last}",
         str(line.layers),
-        *(f"{line.of_kind(kind) / GIB:.2f}" for kind in kinds),
-        f"{other / GIB:.2f}",
-        f"{line.allocated[1] / GIB:.2f}",
-        f"{line.reserved[1] / GIB:.2f}",
-        f"{line.outside / GIB:.2f}",
-        f"{line.card / capacity:.0%}",
+        *(f"{_gib(line.of_kind(kind))}" for kind in kinds),
+        f"{_gib(other)}",
+        f"{_gib(line.allocated[1])}",
+        f"{_gib(line.reserved[1])}",
+        f"{_gib(line.outside)}",
+        f"{line.card / capacity:.0%}" if line.card < 100 * capacity else "-",
     ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from translator.errors import SourceError
 from translator.knowledge import knowledge_of
+from translator.memory.possible import see_possible
+from translator.memory.relay import relay
 from translator.memory.sizes import Job, UnknownSizeError, job_of
 from translator.memory.stages import Stages, stages_of
 from translator.memory.terms import Account, Totals, add_up
@@ -51,14 +54,45 @@ def job_of_reading(reading: Reading, what: str = "memory") -> tuple[Job, tuple[s
     reading.check()
     values: dict[str, Any] = reading.native.values if reading.native is not None else {}
     flat, why = _completed(reading, values)
-    try:
-        return job_of(reading.framework, reading.version, flat, values), why
-    except UnknownSizeError as error:
-        ranks = error.field == "parallel.data.degree"
-        lacks, way = ("the number of ranks", "--world-size N") if ranks else (error.field, f"{error.field}=VALUE")
-        if error.field.startswith("model.") and _takes_model(reading.framework):
-            way = f"--model PATH|NAME, or {way}"
-        raise SourceError(f"{what} cannot be estimated: {lacks} is not known", fix=way) from None
+    relay(flat, reading.by_hand)
+    job = _sized(reading, flat, values, what)
+    see_possible(flat)
+    return replace(job, table=reading.table), why
+
+
+def _sized(reading: Reading, flat: dict[str, Any], values: Mapping[str, Any], what: str) -> Job:
+    """The sizes. Raises SourceError that names everything that is missing at once."""
+    missing: list[str] = []
+    guessed = dict(flat)
+    while True:
+        try:
+            job = job_of(reading.framework, reading.version, guessed, values)
+        except UnknownSizeError as error:
+            missing.append(error.field)
+            guessed[error.field] = 1
+            continue
+        if not missing:
+            return job
+        raise _unknown(reading, missing, what)
+
+
+def _unknown(reading: Reading, missing: list[str], what: str) -> SourceError:
+    """What is missing, and one way out for each."""
+    names, ways = [], []
+    model = [name for name in missing if name.startswith("model.")]
+    if len(model) > 1 and _takes_model(reading.framework):
+        names, ways = ["the model"], ["--model PATH|NAME"]
+        missing = [name for name in missing if name not in model]
+    for name in missing:
+        ranks = name == "parallel.data.degree"
+        names.append("the number of ranks" if ranks else name)
+        way = "--world-size N" if ranks else f"{name}=VALUE"
+        ways.append(f"--model PATH|NAME, or {way}" if name in model and _takes_model(reading.framework) else way)
+    return SourceError(f"{what} cannot be estimated without {_listed(names)}", fix="give " + _listed(ways))
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _takes_model(framework: str) -> bool:

@@ -76,7 +76,12 @@ class MemoryReport:
             "assumed": list(self.estimate.assumed),
             "stages": [_stage_dict(line) for line in self.stages],
             "changes": [
-                {"change": change.says, "fields": dict(change.fields), "peak_bytes": round(change.peak_bytes)}
+                {
+                    "change": change.says,
+                    "fields": dict(change.fields),
+                    "options": list(change.options),
+                    "peak_bytes": round(change.peak_bytes),
+                }
                 for change in self.changes
             ],
             "compute": {

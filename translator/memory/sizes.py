@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from translator.mapping.table import Table
 
 # A whole number, or an array of shape (layouts, 1) with one per candidate layout.
 Count = Any
@@ -141,7 +144,8 @@ class Layout:
 class Job:
     """What an estimate is about: the model, the layout, and everything else that the configuration says.
 
-    ``flat`` are the fields of the spec in force, ``values`` the framework's own options by address.
+    ``flat`` are the fields of the spec in force, ``values`` the framework's own options by address, and ``table`` what
+    leads from one to the other, where the configuration has one.
     """
 
     framework: str
@@ -150,6 +154,7 @@ class Job:
     layout: Layout
     flat: Mapping[str, Any] = field(repr=False)
     values: Mapping[str, Any] = field(repr=False)
+    table: Table | None = field(default=None, repr=False, compare=False)
 
     def bytes_of(self, leaf: str, default: str) -> float:
         """Bytes of one element of the type that a leaf names, such as ``precision.parameters``."""
