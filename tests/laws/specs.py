@@ -67,7 +67,7 @@ def _parallel(draw: Draw, flat: Flat, kind: str) -> None:
             "launch.nodes": world // gpus,
             "launch.gpus_per_node": gpus,
             "parallel.tensor": tensor,
-            "parallel.sequence_parallel": tensor > 1 and _flag(draw),
+            "parallel.sequence_parallel": tensor > 1 and (kind in {"moe", "mla"} or _flag(draw)),
             "parallel.tensor_overlap": tensor > 1 and _flag(draw),
             "parallel.loss_parallel": _flag(draw) if tensor > 1 else None,
             "parallel.context": context,
@@ -435,7 +435,10 @@ def _recompute(draw: Draw, flat: Flat) -> None:
         flat[f"{prefix}method"] = method
         if method == "modules":
             act = ["layernorm", "moe_act"] if flat.get("model.moe.grouped_gemm") else ["layernorm"]
-            flat[f"{prefix}modules"] = draw(st.sampled_from((["core_attn"], ["core_attn", "mlp"], act)))
+            delayed = flat.get("precision.fp8_recipe") == "delayed"  # which recomputes neither of these
+            flat[f"{prefix}modules"] = draw(
+                st.sampled_from((["core_attn"], ["core_attn", "mlp"], ["mlp"] if delayed else act))
+            )
         elif method == "every_nth":
             flat[f"{prefix}layers"] = _pick(draw, 1, 2, 3)
         elif method == "memory_budget":
