@@ -221,3 +221,23 @@ def test_many_layouts_at_once() -> None:
         width = int(pipeline[index])
         ours = found.totals.reserved.expected[index, :width]
         assert ours == pytest.approx(alone.totals.reserved.expected[0, :width])
+
+
+def test_moments_in_bf16() -> None:
+    found = changed(estimated(), precision__first_moment="bf16", precision__second_moment="bf16")
+    assert amounts(found.account.state)["moments"] == 4 * LLAMA3_8B / 8
+
+
+def test_a_step_in_the_backward_pass_frees_gradients() -> None:
+    found = estimated(more="[optimizer]\nearly_step_in_backward = true")
+    kept = amounts(found.account.phases[BLOCK])["gradient shards"]
+    assert kept == pytest.approx(4 * LLAMA3_8B / 8 / 34)
+
+
+def test_tables_of_positions_stand_once_for_a_block_since_0_3() -> None:
+    found = estimated()
+    table = 8192 * 128 * 4
+    assert amounts(found.account.state)["rotary tables"] == table
+    assert amounts(changed(found, version="0.3.0").account.state)["rotary tables"] == 32 * table
+    masked = changed(found, model__attention_kernel="flex")
+    assert amounts(masked.account.state)["block mask"] == 64 * 64 * 16

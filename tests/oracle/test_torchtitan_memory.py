@@ -16,6 +16,7 @@ from translator import api
 from translator.frameworks.torchtitan.framework import FRAMEWORK
 from translator.frameworks.torchtitan.memory.activations import kept
 from translator.frameworks.torchtitan.memory.layer import dense_block, moe_block
+from translator.frameworks.torchtitan.memory.output import tables
 from translator.frameworks.torchtitan.memory.parameters import elements, sharded
 from translator.memory.in_flight import in_flight
 from translator.memory.saved import total
@@ -118,9 +119,10 @@ LAYOUTS: list[tuple[str, int, dict[str, Any]]] = [
     ids=lambda value: str(value) if not isinstance(value, dict) else "-".join(str(v) for v in value.values()),
 )
 def test_shards_to_the_element(titan: OracleServer, model: str, world_size: int, values: dict[str, Any]) -> None:
-    """The first rank of the first and of the last stage holds exactly as many elements as we say."""
+    """The first rank of the first and of the last stage holds exactly as many elements and buffers as we say."""
     ours = job(model, world_size, values)
-    found = elements(ours, stages_of(ours), sharded)
+    stages = stages_of(ours)
+    found = elements(ours, stages, sharded)
     degree = values.get(PP, 1)
     for stage in sorted({0, degree - 1}):
         answer = titan.request(
@@ -130,6 +132,8 @@ def test_shards_to_the_element(titan: OracleServer, model: str, world_size: int,
         assert answer["bytes"] == 4 * answer["total"]
         counted = float(np.broadcast_to(found, (1, degree))[0, stage])
         assert counted == answer["total"], (stage, counted, shapes(answer))
+        buffers = sum(float(np.broadcast_to(term.amount, (1, degree))[0, stage]) for term in tables(ours, stages))
+        assert buffers == answer["buffers"]
 
 
 def shapes(answer: dict[str, Any]) -> dict[str, list[int]]:

@@ -2,7 +2,7 @@
 
 ======= ===============================================================================================================
 shards  ``total`` elements and ``bytes`` of all parameter shards of ``rank`` of ``world_size`` after the real pipeline
-        split and parallelize function; ``by_name`` has their shapes
+        split and parallelize function, and bytes of ``buffers``; ``by_name`` has the shapes of shards
 orders  ``orders`` of a pipeline schedule: the passes of each rank in order, as kind (F, B, I, W), stage, micro batch
 saved   unique storages that the block ``layer`` keeps for its backward pass of ``tokens`` tokens in bf16: ``saved`` by
         autograd, and ``cached`` by selective checkpointing, each as address, bytes, type and shape of a tensor in it;
@@ -68,7 +68,7 @@ def shards(world_size: int, rank: int = 0, **request: Any) -> dict[str, Any]:
         )
     else:
         parts, first, last = [real("parallelize", parallelize_fn, model, **common)], True, True
-    total, size = 0, 0
+    total, size, buffers = 0, 0, 0
     by_name: dict[str, list[int]] = {}
     for part in parts:
         if part.enable_weight_tying:  # as initialization does after it (models/common/decoder.py:221)
@@ -78,7 +78,8 @@ def shards(world_size: int, rank: int = 0, **request: Any) -> dict[str, Any]:
             total += local.numel()
             size += local.numel() * local.element_size()
             by_name[name] = list(local.shape)
-    return {"total": total, "bytes": size, "by_name": by_name, "first": first, "last": last}
+        buffers += sum(buffer.numel() * buffer.element_size() for buffer in part.buffers())
+    return {"total": total, "bytes": size, "buffers": buffers, "by_name": by_name, "first": first, "last": last}
 
 
 def orders(schedule: str, ranks: int, stages_per_rank: int, n_microbatches: int) -> dict[str, Any]:

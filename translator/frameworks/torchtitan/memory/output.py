@@ -116,13 +116,43 @@ def outputs(job: Job, stages: Stages) -> list[Term]:
 
 
 def buffers(job: Job, stages: Stages) -> list[Term]:
-    """Tables of rotary positions and workspaces of cuBLAS."""
-    model = job.model
-    rotary = job.layout.seq_len * model.head_dim * SINGLE
+    """Tables of rotary positions, routers' counters, block masks, and workspaces of cuBLAS."""
+    found = tables(job, stages)
+    if job.flat.get("model.attention_kernel") == "flex":
+        found.append(Term("block mask", Kind.WORKSPACE, stages.present * _block_mask(job)))
     return [
-        Term("rotary table", Kind.WORKSPACE, stages.present * rotary),
+        *found,
         Term("workspaces of cuBLAS", Kind.WORKSPACE, stages.present * 64 * MIB, doubt=0.5),
     ]
+
+
+def tables(job: Job, stages: Stages) -> list[Term]:
+    """The buffers of the model: tables of rotary positions, and a bias and a counter per expert of a router.
+
+    A table is there once for a stage until 0.2, and once for a block since; it holds complex numbers of half the width,
+    or cosines and sines of the whole width (``models/common/rope.py``, ``models/common/moe.py:389``, 0.3.0).
+    """
+    model = job.model
+    width = model.mla.rope if model.mla is not None else model.head_dim
+    numbers = 1 if job.flat.get("model.rope.interleaved") else 2
+    number = stages.layers if release(job) >= (0, 3) else stages.present
+    rotary = number * job.layout.seq_len * width * numbers * SINGLE
+    found = [Term("rotary tables", Kind.WORKSPACE, rotary)]
+    if model.moe is not None:
+        biased = 2 if job.flat.get("model.moe.router_bias") else 1
+        counters = stages.moe * model.moe.experts * biased * SINGLE
+        found.append(Term("biases and counters of routers", Kind.WORKSPACE, counters))
+    return found
+
+
+def _block_mask(job: Job) -> Any:
+    """Indices of a block mask: four tables of int32 with an entry per pair of blocks of 128 positions.
+
+    ``torch/nn/attention/flex_attention.py``, BlockMask (torch 2.13): partial and full blocks, by rows and by columns.
+    """
+    layout = job.layout
+    blocks = layout.seq_len / 128
+    return layout.micro_batch * blocks * blocks / layout.context * 4 * SINGLE
 
 
 def outside(job: Job, stages: Stages) -> list[Term]:

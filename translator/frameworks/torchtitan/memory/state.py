@@ -18,12 +18,12 @@ ONE_MOMENT = frozenset({"lion", "muon", "dist_muon"})
 
 
 def terms(job: Job, stages: Stages) -> list[Term]:
-    """Shards in the type of ``training.dtype``, and moments of the same type: ``torch.zeros_like`` of the shards."""
+    """Shards in the type of ``training.dtype``, and the optimizer's moments of them."""
     kept = elements(job, stages, sharded) * (0 if offloaded(job) else 1)
     size = job.bytes_of("precision.master", "fp32")
     found = [
         Term("parameter shards", Kind.PARAMETERS, kept * size),
-        Term("moments", Kind.OPTIMIZER, kept * moments(job) * size),
+        Term("moments", Kind.OPTIMIZER, kept * moment_bytes(job)),
     ]
     buckets = kept * size * replicated(job)
     if np.any(buckets):
@@ -31,12 +31,13 @@ def terms(job: Job, stages: Stages) -> list[Term]:
     return found
 
 
-def moments(job: Job) -> int:
-    """Elements of optimizer state per parameter."""
+def moment_bytes(job: Job) -> float:
+    """Bytes of optimizer state per parameter: one moment or two, of the shards' type unless asked for in bf16."""
     name = job.flat.get("optimizer.name")
+    first = job.bytes_of("precision.first_moment", "fp32")
     if name == "sgd":
-        return 1 if job.flat.get("optimizer.momentum") else 0
-    return 1 if name in ONE_MOMENT else 2
+        return first if job.flat.get("optimizer.momentum") else 0
+    return first if name in ONE_MOMENT else first + job.bytes_of("precision.second_moment", "fp32")
 
 
 def replicated(job: Job) -> Any:
@@ -55,7 +56,11 @@ def gradients(job: Job, stages: Stages) -> list[Term]:
     Under FSDP they are views of what the reduction put out, so they lie in its stream's pool
     (``torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py``, ``foreach_reduce``, torch 2.13).
     """
-    kept = elements(job, stages, sharded) * (0 if offloaded(job) else 1) * job.bytes_of("precision.master", "fp32")
+    found = elements(job, stages, sharded)
+    if job.values.get("optimizer.early_step_in_backward"):
+        # A group's step is taken in the backward pass, and its gradient freed.
+        found = found / np.maximum(stages.layers + stages.first + stages.last, 1)
+    kept = found * (0 if offloaded(job) else 1) * job.bytes_of("precision.master", "fp32")
     applied = (fsdp_ranks(job) > 1) | (release(job) >= (0, 3))
     return [
         Term("gradient shards", Kind.GRADIENTS, kept * np.where(applied, 1, 0), pool=REDUCE),
@@ -104,4 +109,4 @@ def host(job: Job, stages: Stages) -> list[Term]:
     if not offloaded(job):
         return []
     size = job.bytes_of("precision.master", "fp32")
-    return [Term("offloaded state", Kind.HOST, elements(job, stages, sharded) * size * (2 + moments(job)))]
+    return [Term("offloaded state", Kind.HOST, elements(job, stages, sharded) * (2 * size + moment_bytes(job)))]
