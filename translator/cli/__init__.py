@@ -24,6 +24,7 @@ COMMANDS = {
     "catalogue": ("catalogue", "list, compare and extract the options of the frameworks"),
     "explain": ("explain", "explain a code, a field or an option"),
     "diff": ("diff", "compare two configurations by what they mean"),
+    "report": ("report", "report what a migration changes, as a page to read and to send round"),
     "memory": ("memory", "estimate the memory of every rank, against a card"),
     "communication": ("communication", "tell what the ranks send each other in a step, and how long it takes"),
     "compare": ("compare", "tell how each framework does something, and where in its source to look"),
