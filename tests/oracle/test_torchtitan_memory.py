@@ -96,6 +96,7 @@ LAYOUTS: list[tuple[str, int, dict[str, Any]]] = [
     ("llama3/70B", 64, {TP: 8, PP: 4}),
     ("llama3/405B", 512, {TP: 8, PP: 8}),
     ("llama3/8B", 8, {PP: 4, SCHEDULE: "Interleaved1F1B"}),
+    ("llama3/8B", 8, {PP: 4, SCHEDULE: "ZBVZeroBubble"}),
     ("qwen3/0.6B", 6, {}),
     ("qwen3/32B", 16, {TP: 4}),
     ("qwen3/30B-A3B", 8, {}),

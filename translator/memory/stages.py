@@ -9,6 +9,8 @@ import numpy as np
 
 from translator.memory.sizes import Array, Job
 
+V_SHAPED = ("zbv_zero_bubble", "dual_pipe_v")
+
 
 @dataclass(frozen=True, slots=True)
 class Stages:
@@ -47,7 +49,10 @@ def stages_of(job: Job) -> Stages:
             kinds[key] = _layers_by_rank(job, *key)
         dense[row, : key[0]], moe[row, : key[0]] = kinds[key]
     index = np.arange(width)
-    return Stages(index < degrees, dense, moe, (index == 0) & (degrees > 0), index == degrees - 1)
+    # The last stage of a V is on the first rank.
+    turned = (chunks == 2) & (degrees > 1) & (job.layout.schedule in V_SHAPED)
+    last = np.where(turned, index == 0, index == degrees - 1)
+    return Stages(index < degrees, dense, moe, (index == 0) & (degrees > 0), last)
 
 
 def _layers_by_rank(job: Job, degree: int, chunks: int) -> tuple[list[int], list[int]]:
@@ -71,6 +76,6 @@ def _rank(schedule: str | None, stage: int, degree: int) -> int:
 
     Source: ``torch/distributed/pipelining/schedules.py`` (torch 2.13), ``get_schedule_class`` and V schedules.
     """
-    if schedule in ("zbv_zero_bubble", "dual_pipe_v") and stage >= degree:
+    if schedule in V_SHAPED and stage >= degree:
         return 2 * degree - 1 - stage
     return stage % degree
