@@ -241,7 +241,7 @@ def _write_split(spec: SpecView, sink: Sink, degree: int, virtual: int, split: l
         return True
     stages = [f"t*{count}" if count > 1 else "t" * count for count in split]
     stages[0] = f"E{stages[0]}"
-    stages[-1] = f"{stages[-1]}{'m' * (spec('model.mtp.layers') or 0)}L"
+    stages[-1] = f"{stages[-1]}{'m' * (sink.get('mtp_num_layers') or 0)}L"
     placed = sink.put("pipeline_model_parallel_layout", "|".join(stages))
     if not placed:
         for leaf in ("layer_split", "stages_per_rank", "schedule", "overlap_p2p"):
