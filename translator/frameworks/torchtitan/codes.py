@@ -318,7 +318,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "S180": (
         "heads do not divide over tensor ranks",
-        "Every tensor rank holds whole heads: the numbers of attention heads and of key-value heads divide by the tensor degree. torchtitan 0.2.2 does not check it; the first forward pass fails (models/llama3/model/model.py:257), but for qwen3, whose ranks then all attend with all heads.\n"
+        "Every tensor rank holds whole heads: the numbers of attention heads and of key-value heads divide by the tensor degree. torchtitan 0.2.2 does not check it; the first forward pass fails (models/llama3/model/model.py:257).\n"
         "Example: 8 key-value heads at tensor 16. Way out: a smaller tensor degree.",
     ),
     "S181": (

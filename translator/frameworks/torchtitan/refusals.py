@@ -37,9 +37,6 @@ _DEEP_EP = frozenset({"llama4", "deepseek_v3"})
 _MOST = 4096
 _COMPILE = 'compile.enable = true, with "model" among compile.components'
 _NO_PIPELINE = "pipeline_parallel_degree = 1"
-# Families whose queries, keys and values stay DTensors, which gather what does not divide
-# (models/qwen3/infra/parallelize.py:260-262 at 0.2.2).
-_DISTRIBUTED_HEADS = frozenset({"qwen3"})
 _BALANCERS = ("headtail", "ptrr")
 _BALANCER_030 = "distributed/context_parallel/api.py:261"
 
@@ -259,10 +256,7 @@ def check_heads(state: State) -> None:
         if tensor > 1 and count > 0 and count % tensor:
             message = f"{count} {what} do not divide over {tensor} tensor ranks"
             fix = f"tensor_parallel_degree = {math.gcd(count, tensor)}"
-            whole = state.native.version == "0.2.2" and state.text("model.name") in _DISTRIBUTED_HEADS
-            message += "; each rank then attends with all of them" if whole else ""
-            level = Level.WARNING if whole else Level.ERROR
-            state.say("S180", message, f"{_P}tensor_parallel_degree", fix, level)
+            state.say("S180", message, f"{_P}tensor_parallel_degree", fix)
             return
 
 
