@@ -174,6 +174,42 @@ def test_an_unset_variable_is_said_with_its_option() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('O="--data $X --hidden 8"\npython t.py $O', "after --data"),
+        ("A=(--lr 1 $X --bf16)\npython t.py ${A[@]}", "after --lr 1"),
+        ("python t.py --load=$X --bf16", "in --load="),
+        ("python t.py --save $X/last --bf16", "in --save /last"),
+    ],
+)
+def test_an_unset_variable_is_said_where_it_vanishes(text: str, where: str) -> None:
+    message = f"X is not set and expands to nothing {where}"
+    assert [f.message for f in read(text).findings if f.code == "R061"] == [message]
+
+
+def test_a_placeholder_that_was_cut_into_words_is_one_value() -> None:
+    reading = read('W="<some dir>"\npython t.py --load $W/last-$(date) --save $W $W --lr 1')
+    assert words(reading.launches[0]) == [
+        "--load", "<some dir>/last-$(date)", "--save", "<some dir>", "<some dir>", "--lr", "1"
+    ]  # fmt: skip
+    assert [[u.expression for u in word.unknowns] for word in reading.launches[0].argv[1:4:2]] == [
+        ["<some dir>", "$(date)"], ["<some dir>"]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["A='a <b c>'\npython t.py $A", "A='<b --c>'\npython t.py $A", 'python t.py "<b c>"'])
+def test_only_what_begins_and_ends_as_a_placeholder_is_one(text: str) -> None:
+    codes_of = codes(read(text))
+    assert ("R071" in codes_of) == text.startswith("A='a <")
+
+
+def test_arithmetic_names_all_that_is_not_set() -> None:
+    (finding,) = [f for f in read("X=$(( $2 - ${13} / $GAS ))\npython t.py").findings if f.code == "R066"]
+    assert finding.message.endswith("GAS and positional parameters 2 and 13 are not set")
+    assert finding.fix == "pass --set GAS=value and parameters 2 and 13 with --args"
+
+
+@pytest.mark.parametrize(
     ("text", "code", "line"),
     [
         ("true\nif [ 1 = 1 ]; then\npython t.py\n", "R060", 4),
@@ -187,6 +223,7 @@ def test_an_unset_variable_is_said_with_its_option() -> None:
         ('eval "$(conda shell.bash hook)"', "R069", 1),
         ("python t.py --a \r\npython u.py\r\n", "R070", 1),
         ("CKPT=<your path>\npython t.py $CKPT", "R071", 1),
+        ('true\nCKPT="<your path>"\npython t.py --load $CKPT/last', "R071", 2),
     ],
 )
 def test_each_finding_has_its_place(text: str, code: str, line: int) -> None:

@@ -194,18 +194,23 @@ def _launches(reading: Reading, source: Source, settings: Settings, framework: F
 
 def _without_consequences(findings: list[Finding], reading: Reading) -> list[Finding]:
     """What a script asks of its surroundings is open, not wrong: a warning, and options without it are no errors."""
-    if all(finding.code not in _ASKS for finding in findings):
+    if not any(map(_asks, findings)):
         return findings
     given = reading.native.given.values() if reading.native is not None else ()
     without_value = {each.written for each in given if each.missing and each.missing.expression == each.written}
     kept: list[Finding] = []
     for finding in findings:
         wrong = finding.level is Level.ERROR
-        if finding.code in _ASKS:
+        if _asks(finding):
             kept.append(replace(finding, level=Level.WARNING) if wrong else finding)
         elif not wrong or finding.code[0] != "R" or finding.option not in without_value:
             kept.append(finding)
     return kept
+
+
+def _asks(finding: Finding) -> bool:
+    # Arithmetic on what is not set (then there is a way out) is no mistake of the script.
+    return finding.code in _ASKS or (finding.code == "R066" and bool(finding.fix))
 
 
 def _against(reading: Reading, target: str) -> Iterator[Finding]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from translator.shell import builtins, filters, launch
 from translator.shell.assigning import Assigning
 from translator.shell.core import NOTHING
-from translator.shell.expand import supply
+from translator.shell.expand import PUT_IT_THERE, not_set, supply
 from translator.shell.flow import Flow, LimitError
 from translator.shell.lexer import Lexer
+from translator.shell.placeholders import join
 from translator.shell.state import Var
 from translator.shell.syntax import Assign, Function, Heredoc, Redirect, Simple
 from translator.shell.tokens import tokenize
@@ -401,7 +403,6 @@ class Commands(Assigning):
         return env
 
     def _launch(self, program: launch.Program) -> None:
-
         self._foreign([program.program])
         if self.quiet:
             return
@@ -409,32 +410,40 @@ class Commands(Assigning):
             raise LimitError(f"more than {MAX_LAUNCHES} launches")
         place = self.here()
         env = self.environment(program.context.env)
+        program = self._filled_in(program)
         found = launch.build(program, env, self.allocation, place)
         self.launches.append(found)
         self.spend(len(found.argv) // 8)
         self._remark((program.program, *program.arguments))
 
+    def _filled_in(self, program: launch.Program) -> launch.Program:
+        """The program with placeholders in one piece; bash would cut them into words that nobody means."""
+        arguments, placeholders = join(program.arguments)
+        for unknown in placeholders:
+            message = f"{unknown.expression} is a placeholder, not a value"
+            self.report("R071", "warning", message, unknown.place, PUT_IT_THERE)
+        return replace(program, arguments=arguments) if placeholders else program
+
     def _remark(self, arguments: Sequence[Value]) -> None:
         """Findings on what expansion did to the arguments of a launch."""
         for unknown in self.holes:
-            self._hole(unknown, None)
+            self._hole(unknown, None, "")
         self.holes.clear()
         option: Value | None = None
         for value in arguments:
-            if value.text.startswith("--"):
-                option = value
+            option = value if value.text.startswith("--") else option
+            words = value.text if option is None or option is value else f"{option.text} {value.text}"
             for chunk in value.chunks:
                 if chunk.flags & HOLE and chunk.unknown is not None:
-                    self._hole(chunk.unknown, option)
+                    behind = chunk is value.chunks[-1] and not value.text.endswith("=")
+                    self._hole(chunk.unknown, option, f" {'after' if behind else 'in'} {words}")
                 elif chunk.flags & SPLIT and chunk.unknown is None and ("'" in chunk.text or '"' in chunk.text):
                     self.report(
                         "R062", "warning", f"the quote characters in {chunk.text} reach the program", chunk.place(),
                         "make the option and its value two words, and quote the expansion",
                     )  # fmt: skip
 
-    def _hole(self, unknown: Unknown, option: Value | None) -> None:
+    def _hole(self, unknown: Unknown, option: Value | None, where: str) -> None:
         name = unknown.name or unknown.expression
-        what = f"positional parameter {name}" if name.isdigit() else name
-        after = f" after {option.text}" if option is not None else ""
-        message = f"{what} is not set and expands to nothing{after}"
+        message = f"{not_set([name])} and expands to nothing{where}"
         self.report("R061", "warning", message, unknown.place, supply(name), option=option.text if option else None)

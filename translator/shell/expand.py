@@ -25,6 +25,9 @@ class UnknownArithmeticError(Exception):
         self.unknown = unknown
 
 
+PUT_IT_THERE = "write the value in its place"
+
+
 class Expander:
     """Expands parts of words against the interpreter's state."""
 
@@ -117,7 +120,7 @@ class Expander:
             return
         place = source.place(part.start)
         if part.reason == "placeholder":
-            self.interp.report("R071", "warning", f"{text} is a placeholder, not a value", place)
+            self.interp.report("R071", "warning", f"{text} is a placeholder, not a value", place, PUT_IT_THERE)
         elif part.reason == "bad substitution":
             self.interp.report("R060", "error", f"{_short(text)} is not a valid expansion", place)
         unknown = Unknown(text, None, part.reason, place)
@@ -156,15 +159,7 @@ class Expander:
             return
         splitter = Splitter(self.interp.ifs(), result)
         splitter.run(chunks)
-        if splitter.holes:
-            self._keep_holes(splitter.holes, result)
-
-    def _keep_holes(self, holes: list[Chunk], result: list[Value]) -> None:
-        """A word that vanished leaves its mark on the word before it."""
-        if result:
-            result[-1] = Value([*result[-1].chunks, *holes])
-        else:
-            self.interp.holes.extend(h.unknown for h in holes if h.unknown is not None)
+        self.interp.holes.extend(hole.unknown for hole in splitter.holes if hole.unknown is not None)
 
     # -- arithmetic
 
@@ -181,7 +176,7 @@ class Expander:
             place = source.place(part.start)
             names = list(dict.fromkeys(hole.name for hole in value.holes if hole.name))
             if names:
-                reason, fix = f"{', '.join(names)} not set", supply(names[0])
+                reason, fix = not_set(names), supply(*names)
             else:
                 reason, fix = str(error), ""
             self.interp.report("R066", "error", f"{_short(expression)}: {reason}", place, fix)
@@ -211,9 +206,26 @@ class Expander:
         self.interp.assign(name, index, Value((Chunk(text, self.interp.source, self.interp.offset),)))
 
 
-def supply(name: str) -> str:
-    """How the user can give the value of a variable or positional parameter."""
-    return f"pass parameter {name} with --args" if name.isdigit() else f"pass --set {name}=value"
+def supply(*names: str) -> str:
+    """How the user can give the values of variables and positional parameters."""
+    parameters = [name for name in names if name.isdigit()]
+    ways = [f"--set {name}=value" for name in names if not name.isdigit()]
+    if parameters:
+        ways.append(f"{_parameters(parameters)} with --args")
+    return f"pass {' and '.join(ways)}"
+
+
+def not_set(names: Sequence[str]) -> str:
+    """That variables and positional parameters are not set."""
+    what = [name for name in names if not name.isdigit()]
+    parameters = [name for name in names if name.isdigit()]
+    if parameters:
+        what.append(f"positional {_parameters(parameters)}")
+    return f"{' and '.join(what)} {'is' if len(names) == 1 else 'are'} not set"
+
+
+def _parameters(numbers: Sequence[str]) -> str:
+    return f"parameter{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}"
 
 
 def _short(text: str) -> str:

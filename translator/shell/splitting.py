@@ -21,7 +21,7 @@ class Splitter:
         self.holes: list[Chunk] = []
 
     def run(self, chunks: list[Chunk]) -> None:
-        """Split; words that vanished leave their marks in ``holes``."""
+        """Split; words that vanished with none before them leave their marks in ``holes``."""
         for chunk in chunks:
             flags = chunk.flags
             if flags & BREAK:
@@ -42,8 +42,15 @@ class Splitter:
         if self.exists or force:
             self.result.append(Value(self.current))
         else:
-            self.holes.extend(c for c in self.current if c.flags & HOLE)
+            self._vanish([chunk for chunk in self.current if chunk.flags & HOLE])
         self.current, self.exists = [], False
+
+    def _vanish(self, holes: list[Chunk]) -> None:
+        """A word that vanished leaves its mark on the word before it."""
+        if holes and self.result:
+            self.result[-1] = Value([*self.result[-1].chunks, *holes])
+        else:
+            self.holes.extend(holes)
 
     def _default(self, chunk: Chunk) -> None:
         text, at = chunk.text, 0

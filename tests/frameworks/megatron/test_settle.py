@@ -362,11 +362,24 @@ def test_a_checkpoint_has_the_last_word_on_the_model() -> None:
     assert "S106" in {finding.code for finding in stored.findings}
 
 
-@pytest.mark.parametrize(("program", "level"), [("pretrain_gpt.py", "error"), ("multimodal/train.py", "warning")])
-def test_another_program_may_know_more_options(program: str, level: str) -> None:
+@pytest.mark.parametrize(
+    ("program", "level"),
+    [
+        ("pretrain_gpt.py", "error"),
+        ("/opt/Megatron-LM/train_rl.py", "error"),
+        ("multimodal/train.py", "warning"),
+        ("pretrain_vlm.py", "warning"),  # adds options of its own
+        ("pretrain_megatron_qwen.py", "warning"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("--num-layer 3", "R011"), ("--position-embedding-type alibi", "R016"), ("--save /ckpt", "S119")],
+)
+def test_another_program_may_know_more(program: str, level: str, words: str, code: str) -> None:
     options = {PROGRAM: Given(PROGRAM, program, program)}
-    native = native_of(f"{GPT} --num-layer 3", **options)
-    assert {finding.level.value for finding in native.findings if finding.code == "R011"} == {level}
+    native = native_of(f"{GPT} {words}", **options)
+    assert {finding.level.value for finding in native.findings if finding.code == code} == {level}
 
 
 @pytest.mark.parametrize(
