@@ -241,3 +241,12 @@ def test_tables_of_positions_stand_once_for_a_block_since_0_3() -> None:
     assert amounts(changed(found, version="0.3.0").account.state)["rotary tables"] == 32 * table
     masked = changed(found, model__attention_kernel="flex")
     assert amounts(masked.account.state)["block mask"] == 64 * 64 * 16
+
+
+def test_cuda_graphs_keep_gradients_in_their_place() -> None:
+    found = changed(estimated(), version="0.3.0", launch__cuda_graphs="full")
+    assert amounts(found.account.phases[LOSS])["gradient shards"] == 4 * LLAMA3_8B / 8
+    output = 128256 * 4096 + 4096
+    assert amounts(found.account.phases[BLOCK])["reduced gradient to be added"] == 4 * output / 8
+    without = changed(estimated(), version="0.3.0", launch__cuda_graphs="none")
+    assert "gradient shards" not in amounts(without.account.phases[LOSS])

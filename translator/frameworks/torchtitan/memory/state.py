@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from translator.frameworks.torchtitan.memory.gathers import REDUCE
+from translator.frameworks.torchtitan.memory.gathers import REDUCE, Groups
 from translator.frameworks.torchtitan.memory.parameters import elements, fsdp_ranks, release, sharded
 from translator.memory.sizes import Job
 from translator.memory.stages import Stages
@@ -68,12 +68,29 @@ def gradients(job: Job, stages: Stages) -> list[Term]:
     ]
 
 
+def added(job: Job, groups: Groups) -> list[Term]:
+    """What a reduction puts out before it is added to gradients that are there: the largest group's share."""
+    share = np.maximum(groups.block, groups.output) / groups.ranks * groups.reduce * groups.applied
+    there = kept_between(job)
+    return [Term("reduced gradient to be added", Kind.TRANSIENT, share * there, pool=REDUCE)] if np.any(there) else []
+
+
 def earlier(job: Job, found: list[Term]) -> list[Term]:
-    """Gradients of earlier micro batches: summed up where they lie, but for FSDP under a pipeline (`gathers`)."""
+    """Gradients that are there before a backward pass adds to them.
+
+    Those of earlier micro batches, but for FSDP under a pipeline (`gathers`); those of every step under CUDA graphs,
+    which need them to stay in their place (``zero_grad(set_to_none=...)`` in ``trainer.py:874``, 0.3.0).
+    """
+    there = kept_between(job)
+    return [replace(term, amount=term.amount * there) for term in found] if np.any(there) else []
+
+
+def kept_between(job: Job) -> Any:
+    """Where gradients are there before a backward pass."""
     layout = job.layout
     applied = (fsdp_ranks(job) > 1) | (release(job) >= (0, 3))
-    there = (np.asarray(layout.micro_batches) > 1) & ((np.asarray(layout.pipeline) == 1) | ~applied)
-    return [replace(term, amount=term.amount * there) for term in found] if np.any(there) else []
+    summed = (np.asarray(layout.micro_batches) > 1) & ((np.asarray(layout.pipeline) == 1) | ~applied)
+    return summed | (job.flat.get("launch.cuda_graphs") == "full")
 
 
 def casts(job: Job, stages: Stages) -> list[Term]:
