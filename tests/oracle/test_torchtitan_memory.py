@@ -15,13 +15,14 @@ from torchtitan_python import native
 from translator import api
 from translator.frameworks.torchtitan.framework import FRAMEWORK
 from translator.frameworks.torchtitan.memory.activations import kept
+from translator.frameworks.torchtitan.memory.gathers import unfinished_chunks
 from translator.frameworks.torchtitan.memory.layer import dense_block, moe_block
 from translator.frameworks.torchtitan.memory.output import tables
 from translator.frameworks.torchtitan.memory.parameters import elements, sharded
 from translator.memory.in_flight import in_flight
 from translator.memory.saved import total
 from translator.memory.sizes import Job, job_of
-from translator.memory.stages import stages_of
+from translator.memory.stages import V_SHAPED, stages_of
 from translator.reading import ReadOptions
 from translator.source import Source
 
@@ -197,11 +198,23 @@ def most_held(order: list[list[Any]]) -> int:
     return most
 
 
+def most_unfinished(order: list[list[Any]]) -> int:
+    """The largest number of a rank's stages that have a part of their gradients, at one time."""
+    found: dict[int, list[int]] = {}
+    for index, (kind, stage, _) in enumerate(order):
+        if kind in ("B", "W"):
+            found.setdefault(stage, []).append(index)
+    spans = [(min(steps), max(steps)) for steps in found.values()]
+    return max(sum(first <= index < last for first, last in spans) for index in range(len(order)))
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize(("ranks", "micro_batches"), [(2, 4), (4, 8), (4, 16), (8, 16)])
+@pytest.mark.parametrize(("ranks", "micro_batches"), [(2, 4), (4, 4), (4, 8), (8, 16)])
 def test_passes_in_flight(titan: OracleServer, schedule: str, ranks: int, micro_batches: int) -> None:
     """What we say of a schedule is what torch's own makes of it, on every rank."""
     name, several = SCHEDULES[schedule]
+    if schedule in V_SHAPED and micro_batches < 2 * ranks:
+        pytest.skip("a V is filled by twice as many micro batches as ranks")
     for chunks in several:
         answer = titan.request(
             "orders", schedule=name, ranks=ranks, stages_per_rank=chunks, n_microbatches=micro_batches
@@ -216,6 +229,9 @@ def test_passes_in_flight(titan: OracleServer, schedule: str, ranks: int, micro_
             schedule=schedule,
         )
         assert in_flight(layout, ranks)[0].tolist() == pytest.approx(real), chunks
+        unfinished = max(most_unfinished(order) / chunks for order in answer["orders"])
+        asked = dataclasses.replace(job("llama3/8B", ranks, {}), layout=layout)
+        assert float(unfinished_chunks(asked)) == pytest.approx(unfinished), chunks
 
 
 # Model, and number of a block in it; kinds of checkpointing as we name them, and as Python.

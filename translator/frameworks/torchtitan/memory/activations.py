@@ -116,7 +116,11 @@ def backward(job: Job, stages: Stages) -> list[Term]:
         again = _again(job, stages) + (w.gathered() if compiled(job) else 0)
     inner = _inner(job, stages) / w.tensor * w.compute
     gradients = np.maximum(3 * inner, 2 * inner + 2 * w.gathered())
+    # Along the second dimension a sequence is gathered and summed up through a copy (all_gather_tensor and
+    # reduce_scatter_tensor in torch/distributed/_functional_collectives.py, torch 2.13); a batch of one needs none.
+    copied = w.gathered() * ((np.asarray(w.tensor) > 1) & (np.asarray(job.layout.micro_batch) > 1))
     return [
+        Term("copies of the gathered sequence", Kind.TRANSIENT, copied * stages.present, doubt=0.5),
         Term("blocks computed again", Kind.TRANSIENT, again * stages.present, doubt=0.5),
         Term("gradients of inner tensors", Kind.TRANSIENT, gradients * stages.present, doubt=0.5),
     ]

@@ -47,6 +47,7 @@ class Groups:
         self.compute = job.bytes_of("precision.compute", "fp32")
         self.reduce = job.bytes_of("precision.grad_reduce", "fp32")
         self.ranks = fsdp_ranks(job)
+        self.unfinished = unfinished_chunks(job)
         # Since 0.3 FSDP is applied to one rank too, for its mixed precision (models/llama3/parallelize.py:69, 0.3.0).
         always = release(job) >= (0, 3)
         self.applied = np.where((self.ranks > 1) | always, 1, 0)
@@ -152,4 +153,20 @@ def _accumulated(groups: Groups) -> list[Term]:
     2.13).
     """
     amount = groups.everything * groups.reduce * groups.applied * (groups.several & groups.pipeline)
-    return [Term("unsharded gradients", Kind.GRADIENTS, amount)]
+    return [Term("unsharded gradients", Kind.GRADIENTS, amount * groups.unfinished)]
+
+
+def unfinished_chunks(job: Job) -> Any:
+    """The share of a rank's model chunks whose gradients are being summed up at once.
+
+    A chunk's gradients are reduced after its last micro batch. Breadth first, and interleaved with no more micro
+    batches than ranks, one chunk ends before the next begins (``ScheduleLoopedBFS``, ``ScheduleInterleaved1F1B`` and
+    ``ScheduleInterleavedZeroBubble`` in ``torch/distributed/pipelining/schedules.py``, torch 2.13).
+    """
+    layout = job.layout
+    chunks = np.asarray(layout.chunks)
+    if layout.schedule == "looped_bfs":
+        return 1 / chunks
+    if layout.schedule in ("interleaved_1f1b", "interleaved_zero_bubble"):
+        return np.where(np.asarray(layout.micro_batches) <= np.asarray(layout.pipeline), 1 / chunks, 1.0)
+    return 1.0
