@@ -250,3 +250,19 @@ def test_cuda_graphs_keep_gradients_in_their_place() -> None:
     assert amounts(found.account.phases[BLOCK])["reduced gradient to be added"] == 4 * output / 8
     without = changed(estimated(), version="0.3.0", launch__cuda_graphs="none")
     assert "gradient shards" not in amounts(without.account.phases[LOSS])
+
+
+def test_chunks_that_end_one_after_the_other_sum_half_the_gradients() -> None:
+    """Interleaved with as many micro batches as ranks, against twice as many."""
+    options = {"tensor_parallel_degree": 8, "pipeline_parallel_degree": 8}
+    few = estimated("405B", 512, **options, pipeline_parallel_schedule="Interleaved1F1B", local_batch_size=8)
+    many = estimated("405B", 512, **options, pipeline_parallel_schedule="Interleaved1F1B", local_batch_size=16)
+    name = "unsharded gradients"
+    half, whole = (amounts(found.account.phases[BLOCK], 1)[name] for found in (few, many))
+    assert half == whole / 2
+
+
+def test_a_v_holds_both_ends_on_the_first_rank() -> None:
+    options = {"tensor_parallel_degree": 8, "pipeline_parallel_degree": 8, "local_batch_size": 16}
+    found = estimated("405B", 512, **options, pipeline_parallel_schedule="ZBVZeroBubble")
+    assert found.stages.first[0].tolist() == found.stages.last[0].tolist() == [True] + [False] * 7
