@@ -140,9 +140,13 @@ def test_rank_by_rank_reduction_sends_half_of_an_all_reduce() -> None:
 
 def test_fsdp_repeats_itself_under_accumulation() -> None:
     found = transfers(*TORCHTITAN, **DATA, parallel__data__sharding="full", parallel__data__reshard_after_forward=True)
-    assert sent(found, "parameters") == 10 * SHARE * PARAMETERS
+    # Two blocks, the embedding, and the output layer with its norm, which stays whole until its backward pass.
+    assert sent(found, "parameters") == 5 * SHARE * (2 * PARAMETERS - 808 * 2)
     assert sent(found, "gradients") == 5 * SHARE * GRADIENTS
-    assert calls(found, "parameters") == 10 * 4  # two blocks, embedding, output layer with its norm
+    assert calls(found, "parameters") == 5 * (2 * 3 + 1)
+    outright = {"parallelism.fsdp_reshard_after_forward": "always"}
+    every = transfers(*TORCHTITAN, outright, **DATA, parallel__data__sharding="full")
+    assert sent(every, "parameters") == 10 * SHARE * PARAMETERS
     kept = transfers(*TORCHTITAN, **DATA, parallel__data__sharding="full", parallel__data__reshard_after_forward=False)
     assert sent(kept, "parameters") == 5 * SHARE * PARAMETERS
 
@@ -150,7 +154,7 @@ def test_fsdp_repeats_itself_under_accumulation() -> None:
 def test_float8_gathers_halve_the_linear_layers() -> None:
     fields = {**DATA, "parallel__data__sharding": "full", "precision__fp8_parameters": True}
     found = transfers(*TORCHTITAN, **fields)
-    assert sent(found, "parameters") == 10 * SHARE * (PARAMETERS - 2 * BLOCK)
+    assert sent(found, "parameters") == 5 * SHARE * (2 * (PARAMETERS - 2 * BLOCK) - 808 * 2)
 
 
 def test_fsdp_under_a_pipeline_gathers_and_reduces_once_per_schedule() -> None:

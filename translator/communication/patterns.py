@@ -39,19 +39,18 @@ def sends(job: Job, stages: Stages, grid: Grid, *, split: Any, overlapped: bool,
     In a V (two chunks, the second in reverse) the last rank hands over to itself.
     """
     layout = job.layout
-    chunks = np.asarray(layout.chunks)
-    micro_batches = np.asarray(layout.micro_batches)
-    if layout.schedule in _V_SCHEDULES:
-        count = 2 * chunks - 2 * (np.asarray(stages.first) | np.asarray(stages.last))
-    else:
-        # The first stage has nobody to send a gradient to, the last none to send activations to.
-        count = 2 * chunks - np.asarray(stages.first) - np.asarray(stages.last)
+    chunks, degrees = np.asarray(layout.chunks), np.atleast_1d(np.asarray(layout.pipeline)).reshape(-1, 1)
+    index = np.arange(stages.count)
+    ends = (index == 0) * 1 + (index == degrees - 1) * 1
+    # Of a loop the first stage has nobody to send a gradient to, and the last none to send activations to; of a V both
+    # ends of the model are on the first rank, and the last rank keeps two sends to itself.
+    count = 2 * chunks - ends * (2 if layout.schedule in _V_SCHEDULES else 1)
     yield Transfer(
         "activations and their gradients between stages",
         Axis.PIPELINE,
         Operation.SEND,
         residual_bytes(job) / split,
-        micro_batches * count * stages.present,
+        layout.micro_batches * count * stages.present,
         grid.group(Axis.PIPELINE),
         overlapped,
         source,
@@ -132,10 +131,15 @@ def elements(job: Job, stages: Stages, *, ends: Any, experts: Any) -> tuple[Any,
         matrices, whole = model.moe.experts * one.matrices, model.moe.experts * one.whole
         total = total + stages.moe * ((moe.matrices - matrices) / tensor + moe.whole - whole)
         routed = stages.moe * (matrices + whole) / experts * stages.present
-    apart = np.asarray(job.layout.pipeline) > 1
-    head = embedding(model) / ends * ((not model.tied) | apart)
-    total = total + stages.first * embedding(model) / ends + stages.last * (norm(model) + head)
+    total = total + stages.first * embedding(model) / ends + stages.last * output_layer(job, ends)
     return total * stages.present, routed
+
+
+def output_layer(job: Job, ends: Any = None) -> Any:
+    """Elements of the last norm and the output layer on one rank, which is split over ``ends`` (the tensor ranks)."""
+    apart = np.asarray(job.layout.pipeline) > 1
+    split = job.layout.tensor if ends is None else ends
+    return norm(job.model) + embedding(job.model) / split * ((not job.model.tied) | apart)
 
 
 def layer_matrices(job: Job, stages: Stages) -> Any:

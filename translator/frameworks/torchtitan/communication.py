@@ -92,6 +92,25 @@ def vocabulary(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:
         yield one("cross entropy", Operation.ALL_REDUCE, job.layout.tokens * _SINGLE, 3 * last, _LOSS)
 
 
+def norm_gradients(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:
+    """Gradients of norms under sequence parallelism, as often as FSDP reduces gradients.
+
+    Bytes: 2 (n - 1) / n x norms of the stage x hidden x bytes of the compute type, each norm apart.
+    """
+    if not _sharded(job):
+        return
+    yield Transfer(
+        "gradients of norms",
+        Axis.TENSOR,
+        Operation.ALL_REDUCE,
+        job.model.hidden * patterns.compute_bytes(job),
+        (2 * stages.layers + stages.last) * _reductions(job) * np.asarray(job.layout.sequence_parallel),
+        grid.group(Axis.TENSOR),
+        overlapped=False,
+        source="torch/distributed/fsdp/_fully_shard/_fsdp_param.py:965 (torch 2.13)",
+    )
+
+
 def context(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:
     """Keys and values between the ranks of one sequence, and their gradients back.
 
@@ -195,22 +214,27 @@ def parameters(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:
     """Parameters over the data-parallel ranks, block by block.
 
     Bytes: (n - 1) / n x parameter bytes in the compute type, for the forward and again for the backward pass of every
-    micro batch; where blocks are not resharded after the forward pass (a pipeline's default) once per micro batch, or
-    once per pass of the schedule. Linear layers that are gathered in float8 count 1 byte per element.
+    micro batch (the output layer, which is needed again at once, only where resharding is told always); where blocks
+    are not resharded after the forward pass (a pipeline's default) once per micro batch, or once per pass of the
+    schedule. Linear layers that are gathered in float8 count 1 byte per element.
     """
     if not _sharded(job):
         return
     kept = job.flat.get("parallel.data.reshard_after_forward") is False
+    always = job.values.get("parallelism.fsdp_reshard_after_forward") == "always"
     size = min(patterns.compute_bytes(job), job.bytes_of("precision.master", "fp32"))
     spared = patterns.layer_matrices(job, stages) * (size - 1 if job.flat.get("precision.fp8_parameters") else 0)
+    head = stages.last * patterns.output_layer(job)
     for name, elements, units, inner, _ in _state(job, stages, grid):
+        once = elements * size - (0 if name else spared)
+        last = np.where(always or bool(name), 0, stages.last)
         yield patterns.spread(
             f"parameters{name}",
             Axis.EXPERT_DATA if name else Axis.SHARD,
             Operation.ALL_GATHER,
-            once=elements * size - (0 if name else spared),
-            units=units,
-            times=_reductions(job) if kept else 2 * np.asarray(job.layout.micro_batches),
+            once=once if kept else 2 * once - last * head * size,
+            units=units if kept else 2 * units - last,
+            times=_reductions(job) if kept else np.asarray(job.layout.micro_batches),
             group=inner,
             overlapped=True,
             source=_version(f"{_DENSE}:342"),
@@ -255,4 +279,4 @@ def _state(job: Job, stages: Stages, grid: Grid) -> Iterator[tuple[str, Any, Any
         yield " of experts", routed * spread, stages.moe, group, outer
 
 
-PARTS = (tensor, vocabulary, context, experts, pipeline, gradients, parameters)
+PARTS = (tensor, vocabulary, norm_gradients, context, experts, pipeline, gradients, parameters)

@@ -41,7 +41,7 @@ CONCEPTS = {
         "torch/distributed/tensor/parallel/style.py::SequenceParallel",
         "torch/distributed/tensor/parallel/style.py::PrepareModuleInput",
         memory="Residuals are cut by the tensor degree; inputs of attention and feed-forward are whole.",
-        moves=("tensor",),
+        moves=("tensor", "norm_gradients"),
     ),
     "vocabulary-parallelism": how(
         "The embedding is cut over the vocabulary and hands on shards of the sequence; the output layer is cut over "
