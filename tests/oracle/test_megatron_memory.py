@@ -58,6 +58,8 @@ CASES = {
     "shared-experts-ep2": (SHARED, f"{E} 2", 4),
     "shared-experts-tp2-pp2": (SHARED, f"{T} 2 {P} 2 {E} 2 --sequence-parallel", 8),
     "latent": (LATENT, "", 1),
+    "latent-without-norms": (LATENT.replace("--qk-layernorm", ""), "", 1),
+    "latent-layer-norm": (LATENT.replace("RMSNorm", "LayerNorm"), f"{T} 2 --transformer-impl local", 2),
     "latent-tp4-pp2": (LATENT, f"{T} 4 {P} 2 --transformer-impl local", 8),
     "latent-experts": (
         f"{LATENT} --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 256 --moe-layer-freq ([0]*3+[1]*13)",

@@ -64,6 +64,8 @@ def attention(w: Widths) -> Iterator[Saved]:
     yield Saved("attention output", "attention", out * w.compute)
     if w.fp8:
         yield Saved("attention output in fp8", "attention", out)
+    if model.attention_gate:
+        yield Saved("attention output before its gate", "attention", out * w.compute)
     yield from _core(w)
     if model.hidden_dropout:
         yield Saved("dropout mask after attention", "dropout", w.residual(1))
@@ -73,19 +75,32 @@ def _heads(w: Widths) -> Iterator[Saved]:
     """Queries, keys and values: ``megatron/core/transformer/attention.py:1295`` (core 0.18.0) splits one product.
 
     Keys and values are views of that product and keep it; rotated queries and keys are new tensors; queries of grouped
-    heads are copied, for their strides do not fit (``query.reshape``).
+    heads are copied, for their strides do not fit (``query.reshape``). Megatron-LM's own attention repeats the keys and
+    values of groups for every head (``megatron/core/transformer/dot_product_attention.py:166``), and nothing keeps the
+    product then.
     """
     model = w.model
     query = w.tokens * model.query_width / w.tensor * w.compute
     keys = w.tokens * model.kv_heads * model.head_dim / w.tensor * w.compute
     product = query * (2 if model.attention_gate else 1) + 2 * keys
-    yield Saved("queries, keys and values in one", "attention", product)
-    if model.rope:
-        yield Saved("rotated queries and keys", "attention", query + keys)
-    elif model.kv_heads != model.heads:
-        yield Saved("queries, copied out of their groups", "attention", query, doubt=0.5)
+    grouped = model.kv_heads != model.heads
+    if not w.engine and grouped:
+        yield Saved("queries, and keys and values repeated for every head", "attention", 3 * query)
+    else:
+        yield Saved("queries, keys and values in one", "attention", product)
+        if model.rope:
+            yield Saved("rotated queries and keys", "attention", query + keys)
+        elif grouped:
+            yield Saved("queries, copied out of their groups", "attention", query, doubt=0.5)
+    if model.rope and not w.engine:
+        # Of queries and of keys, computed anew by every layer (``rope_utils.py``, unfused).
+        tables = 4 * w.job.layout.seq_len * model.head_dim * model.rope_fraction * w.compute
+        yield Saved("cosines and sines", "attention", tables)
     if model.qk_norm in ("rmsnorm", "layernorm", "l2"):
-        yield Saved("queries and keys before their norm", "attention", query + keys)
+        if w.engine:
+            yield Saved("queries and keys before their norm", "attention", query + keys)
+        elif grouped:
+            yield Saved("queries before their norm, and the product that holds the keys", "attention", query + product)
 
 
 def _latent(w: Widths) -> Iterator[Saved]:
@@ -96,10 +111,13 @@ def _latent(w: Widths) -> Iterator[Saved]:
     own = w.own_tokens
     compressed = own * (mla.q_rank + mla.kv_rank)
     yield Saved("compressed queries, keys and values", "attention", (compressed + own * mla.rope) * w.compute)
-    yield Saved("normed compressed tensors", "attention", compressed * w.linear_input)
+    if w.model.qk_norm != "none":
+        yield Saved("normed compressed tensors", "attention", compressed * w.linear_input)
     width = mla.nope + mla.rope
     yield Saved("queries and keys", "mla_up_proj", tokens * heads * 2 * width * w.compute)
     yield Saved("values", "mla_up_proj", tokens * heads * mla.value * w.compute)
+    if not w.engine:
+        yield Saved("cosines and sines", "mla_up_proj", 4 * w.job.layout.seq_len * mla.rope * w.compute)
 
 
 def _core(w: Widths) -> Iterator[Saved]:
@@ -130,12 +148,15 @@ def feed_forward(w: Widths, width: int, module: str, tokens: Any, *, norm: bool 
     model = w.model
     if norm:
         yield Saved("input of the feed-forward", "input", w.residual(w.compute))
-        yield Saved("normed input of the feed-forward", module, w.residual(w.linear_input))
+        # TransformerEngine's norm is part of the first product; Megatron-LM's own is outside what `mlp` recomputes.
+        normed = module if w.engine else f"{module} input"
+        yield Saved("normed input of the feed-forward", normed, w.residual(w.linear_input))
     branches = 2 if model.gated else 1
     inner = tokens * width / w.tensor
     yield Saved("before the activation", f"{module} activation", inner * branches * w.compute)
     if model.gated and not _fused(w):
-        yield Saved("the gate's activation", f"{module} activation", inner * w.compute)
+        # The gate's activation, and the other branch plus its offset (``megatron/core/transformer/mlp.py``, ``glu``).
+        yield Saved("the gate's activation, and the linear branch", f"{module} activation", 2 * inner * w.compute)
     yield Saved("after the activation", f"{module} activation", inner * w.linear_input)
     if norm and model.hidden_dropout:
         yield Saved("dropout mask after the feed-forward", "dropout", w.residual(1))
@@ -156,7 +177,7 @@ def experts(w: Widths) -> Iterator[Saved]:
     moe = model.moe
     assert moe is not None
     yield Saved("input of the experts", "input", w.residual(w.compute))
-    yield Saved("normed input of the experts", "moe", w.residual(w.compute))
+    yield Saved("normed input of the experts", "moe input", w.residual(w.compute))
     yield Saved("router scores", "moe", w.own_tokens * moe.experts * (3 * SINGLE + 1))
     width = w.job.layout.expert_tensor
     routed = w.own_tokens * moe.top_k * np.maximum(w.job.values.get("moe_expert_capacity_factor") or 1.0, 1.0) * width

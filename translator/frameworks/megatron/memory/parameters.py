@@ -44,7 +44,7 @@ def _latent(job: Job) -> Any:
     hidden, heads = model.hidden, model.heads
     width = heads * (mla.nope + mla.rope)
     down = hidden * (mla.q_rank + mla.kv_rank + mla.rope)
-    whole = mla.q_rank + mla.kv_rank
+    whole = (mla.q_rank + mla.kv_rank) * (2 if model.layer_norm else 1) if model.qk_norm != "none" else 0
     split = (mla.q_rank or hidden) * width + mla.kv_rank * heads * (mla.nope + mla.value) + heads * mla.value * hidden
     if job.values.get("transformer_impl") == "local":
         split += down
