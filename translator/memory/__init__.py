@@ -9,8 +9,8 @@ What the textbook leaves out
 ----------------------------
 The formula that most calculators use counts 34 s b h bytes per layer (Korthikanti et al. 2022, arXiv:2205.05198, table
 2), 16 bytes per parameter and as many micro batches as there are stages. For Llama-3-405B on 8 x 16 x 128 ranks it
-gives 72 GB of activations in flight at sequence 8192 and 13 GB of state, and ours agree: 72.8 (eight layers on the first
-stage) and 13.0 GB. The agreement is a coincidence of its parts, which hold for one kind of layer:
+gives 72 GB of activations in flight at sequence 8192 and 13 GB of state, and ours agree: 72.8 GB (eight layers on the
+first stage) and 13.0 GB. The agreement is a coincidence of its parts, which hold for one kind of layer:
 
 - 16 of the 34 bytes are a feed-forward of four times the hidden size. A gated one of width f keeps 2 f before its
   activation and f after it: 21 bytes per element of h at f = 3.5 h, 12 at f = 2 h, and in a MoE layer as much for each
