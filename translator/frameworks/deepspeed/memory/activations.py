@@ -46,25 +46,36 @@ def layer(job: Job, *, moe: bool) -> list[Saved]:
 
 
 def _norm(w: Widths) -> Iterator[Saved]:
-    """A norm in fp32: its upcast input, and its output in the compute type."""
-    yield Saved("input of a norm in fp32", "norm", w.tokens * w.model.hidden * SINGLE)
+    """A norm and its output. An RMS norm works on a copy in fp32 and keeps the result before its weight as well."""
+    if w.model.layer_norm:
+        yield Saved("input of a norm", "norm", w.residual())
+    else:
+        yield Saved("input of a norm in fp32", "norm", w.tokens * w.model.hidden * SINGLE)
+        yield Saved("normed input before its weight", "norm", w.residual())
     yield Saved("normed input", "norm", w.residual())
 
 
 def _attention(w: Widths) -> Iterator[Saved]:
+    """Rotated queries and keys, values, output; the output of fused attention is the input of the next product."""
     model = w.model
-    query = w.tokens * model.query_width / w.tensor * w.compute
-    keys = w.tokens * model.kv_heads * model.head_dim / w.tensor * w.compute if model.mla is None else query
-    value = w.tokens * model.value_width / w.tensor * w.compute
-    yield Saved("queries and keys", "attention", query + keys)
-    yield Saved("values", "attention", keys if model.mla is None else value)
-    yield Saved("attention output", "attention", 2 * value)
-    yield Saved("log of the softmax's sums", "attention", w.tokens * model.heads / w.tensor * SINGLE)
+    query = w.tokens * model.query_width / w.tensor
+    keys = w.tokens * model.kv_heads * model.head_dim / w.tensor if model.mla is None else query
+    value = w.tokens * model.value_width / w.tensor
+    values = keys if model.mla is None else value
+    if model.qk_norm not in ("none", "l2") and model.mla is None:
+        norms = (query + keys) * (SINGLE + w.compute)
+        yield Saved("queries and keys in fp32, and normed before their weights", "attention", norms)
+    yield Saved("attention output", "attention", value * w.compute)
     if w.job.values.get("attn_implementation") == "eager":
         matrix = w.tokens * w.job.layout.seq_len * model.heads / w.tensor
-        yield Saved(
-            "attention probabilities in fp32 and in the compute type", "attention", matrix * (SINGLE + w.compute)
-        )
+        kept = matrix * (SINGLE + w.compute)
+        yield Saved("attention probabilities in fp32 and in the compute type", "attention", kept)
+        # Keys and values of groups are repeated for every head.
+        yield Saved("queries, and keys and values of every head", "attention", (2 * query + value) * w.compute)
+        return
+    yield Saved("queries and keys", "attention", (query + keys) * w.compute)
+    yield Saved("values", "attention", values * w.compute)
+    yield Saved("log of the softmax's sums", "attention", w.tokens * model.heads / w.tensor * SINGLE)
 
 
 def _feed_forward(w: Widths) -> Iterator[Saved]:
