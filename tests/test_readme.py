@@ -15,7 +15,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-EXPECTED_CODES = dict.fromkeys(("ttx diff", "ttx report", "ttx convert", "ttx render", "ttx check"), frozenset({0, 1}))
+EXPECTED_CODES = dict.fromkeys(
+    ("ttx diff", "ttx report", "ttx convert", "ttx render", "ttx check", "ttx memory"), frozenset({0, 1})
+)
 
 
 @dataclass(frozen=True)
