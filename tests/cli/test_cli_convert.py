@@ -73,6 +73,23 @@ def test_without_a_loss_that_touches_training_the_exit_code_is_0(ttx: Ttx, tmp_p
         assert loads(result.out)["metrics"]["log_freq"] == 5
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [("[activation_checkpoint]", 0, ""), ("[no_such_section]\na = {}", 1, "1 error: a framework would refuse")],
+)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_source_that_its_framework_would_refuse_ends_with_1(
+    ttx: Ttx, tmp_path: Path, line: str, code: int, said: str, form: str
+) -> None:
+    source = tmp_path / "train.toml"
+    source.write_text(f"{LOSSLESS}\n{line}\n")
+    result = ttx(
+        "convert", source, "--from", "torchtitan", "--to", "torchtitan", "--format", form, "--on-loss", "ignore"
+    )
+    assert result.code == code, result.err
+    assert form == "json" or said in result.err
+
+
 def test_json_is_one_document_with_stable_keys(ttx: Ttx, script: Path) -> None:
     result = ttx("convert", script, "--to", "torchtitan@0.1.0", "--format", "json")
     document = result.document

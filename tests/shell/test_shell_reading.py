@@ -187,6 +187,13 @@ def test_an_unset_variable_is_said_where_it_vanishes(text: str, where: str) -> N
     assert [f.message for f in read(text).findings if f.code == "R061"] == [message]
 
 
+def test_what_a_launch_depends_on_is_named() -> None:
+    reading = read("X=$(date)\nif [ $X = 1 ]; then\npython t.py\nfi\n")
+    (finding,) = [f for f in reading.findings if f.code == "R063"]
+    assert finding.message == "it is not known whether this runs: it depends on $X, $(date)"
+    assert finding.fix == "pass --set X=value"
+
+
 def test_a_placeholder_that_was_cut_into_words_is_one_value() -> None:
     reading = read('W="<some dir>"\npython t.py --load $W/last-$(date) --save $W $W --lr 1')
     assert words(reading.launches[0]) == [

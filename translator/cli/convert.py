@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from translator.cli.common import Subparsers, add_source_options, print_json, read_options
 from translator.errors import SourceError, UsageError
+from translator.findings import Level
 from translator.frameworks import BUILT_IN
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ every option. The result goes to standard output or -o, what there is to say to 
 EPILOG = """\
 exit code:
   0  nothing that touches training was lost
-  1  something was approximated, has no counterpart or needs your answer (--on-loss changes this)
+  1  something was approximated, has no counterpart or needs your answer (--on-loss changes this),
+     or a framework would refuse its side (findings at level error)
   2  the source cannot be read, or the call is wrong
 
 examples:
@@ -145,7 +147,8 @@ def finish(done: Conversion, parsed: argparse.Namespace) -> int:
         from translator.cli.summary import tell
 
         tell(done, findings, other, ledger=parsed.ledger, refused=refused, missing=missing)
-    return 1 if done.alters_training and parsed.on_loss != "ignore" else 0
+    lossy = done.alters_training and parsed.on_loss != "ignore"
+    return 1 if lossy or any(finding.level is Level.ERROR for finding in findings) else 0
 
 
 def _deliver(done: Conversion, parsed: argparse.Namespace) -> list[str]:

@@ -68,6 +68,11 @@ def tell(
         page.line(f"Nothing was written: {_losses(lost)} (--on-loss error).", _RED)
     else:
         page.line(f"{_losses(lost)}: {'--ledger losses prints them' if ledger == 'none' else 'see above'}.", _YELLOW)
+    errors = sum(finding.level is Level.ERROR for finding in findings)
+    if errors:
+        page.line(
+            f"{'1 error' if errors == 1 else f'{errors} errors'}: a framework would refuse this, see above.", _RED
+        )
 
 
 def _losses(count: int) -> str:

@@ -243,7 +243,7 @@ class Interpreter(Commands):
             self._merge(other, cause)
         if len(self.launches) > launches:
             self.report(
-                "R063", "warning", f"it is not known whether this runs: it depends on {cause.expression}",
+                "R063", "warning", f"it is not known whether this runs: it depends on {cause.said}",
                 self.launches[launches].place, _supply(cause),
             )  # fmt: skip
         return flow
@@ -253,7 +253,7 @@ class Interpreter(Commands):
         self.state.take(merged)
         if names:
             shown = ", ".join(names[:5]) + (" and more" if len(names) > 5 else "")
-            self.report("R063", "note", f"{shown}: depends on {cause.expression}", cause.place, _supply(cause))
+            self.report("R063", "note", f"{shown}: depends on {cause.said}", cause.place, _supply(cause))
 
     def settle_pending(self, mark: int, kinds: frozenset[str]) -> None:
         """Merge the states that left a function or loop early where it was not known whether they would."""

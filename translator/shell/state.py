@@ -169,7 +169,7 @@ def _either_value(name: str, one: Value | None, two: Value | None, cause: Unknow
 
 def _unknown(expression: str, left: str, right: str, cause: Unknown, source: Source) -> Chunk:
     shown = [f"'{_short(text)}'" for text in (left, right)]
-    reason = f"{shown[0]} or {shown[1]}, depending on {cause.expression}"
+    reason = f"{shown[0]} or {shown[1]}, depending on {cause.said}"
     unknown = Unknown(expression, cause.name, reason, cause.place)
     return Chunk(expression, PlacedSource(cause.place), 0, unknown)
 

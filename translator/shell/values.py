@@ -22,6 +22,11 @@ class Unknown:
     reason: str
     place: Place
 
+    @property
+    def said(self) -> str:
+        """The expression, and the variable that it is the value of."""
+        return self.expression if not self.name or self.name in self.expression else f"${self.name}, {self.expression}"
+
 
 @dataclass(frozen=True, slots=True)
 class Word:

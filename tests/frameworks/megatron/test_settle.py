@@ -383,6 +383,29 @@ def test_another_program_may_know_more(program: str, level: str, words: str, cod
 
 
 @pytest.mark.parametrize(
+    ("words", "code", "way_out"),
+    [
+        ("--optimizer adm", "R016", "write adam"),
+        ("--optimizer qqq", "R016", "write one of these, or leave the option out"),
+        ("--lr high", "R015", "write a number"),
+        (
+            "--pipeline-model-parallel-size 5",
+            "S102",
+            "--pipeline-model-parallel-size 4, or a number of layers that 5 divides",
+        ),
+        (
+            "--use-torch-fsdp2 --untie-embeddings-and-output-weights --fp16",
+            "S110",
+            "give up fp16, or leave --use-torch-fsdp2 out",
+        ),
+    ],
+)
+def test_the_way_out_names_what_to_write(words: str, code: str, way_out: str) -> None:
+    fixes = [finding.fix for finding in native_of(f"{GPT} {words}").findings if finding.code == code]
+    assert way_out in fixes
+
+
+@pytest.mark.parametrize(
     ("options", "code"),
     [
         ("--swiglu --squared-relu", "S124"),

@@ -102,6 +102,24 @@ def test_every_key_of_written_text_has_a_place(tables: dict[str, dict[str, objec
     assert {path for path in locate(text).keys if len(path) == 2} == wanted
 
 
+@pytest.mark.parametrize(
+    "value", [{}, [{}], [{"x": 1}, {"y.z": [1, [2]]}], {"k": {"l": ["a", 'b"c']}}, [[1], {"q": 2}]]
+)
+def test_tables_within_values_are_written_inline(value: object) -> None:
+    text = syntax_toml.write_toml([("here", value, None), ("a.b", value, "why")], [])
+    assert tomllib.loads(text) == {"here": value, "a": {"b": value}}
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "way_out"), [("llama3", "error", "remove it"), ("my_model", "warning", "job.custom_")]
+)
+def test_a_model_of_another_module_may_bring_options(name: str, level: str, way_out: str) -> None:
+    native = read(f"[model]\nname = '{name}'\nxyzzy = 1\n[hf_transformers]\nmodel = 'q'\n")
+    said = [f for f in native.findings if f.code in ("R090", "R091")]
+    assert [f.level.value for f in said] == [level, level]
+    assert all(way_out in f.fix for f in said)
+
+
 def test_unknown_options_and_sections_are_kept_and_named() -> None:
     native = read("[training]\nstep = 5\n[trainin]\na = 1\nb = {c = 2}\n[compile]\nenable = true\n")
     assert {entry.address: entry.value for entry in native.unknown} == {

@@ -285,11 +285,19 @@ class JsonReader:
             self.say("R148", Level.NOTE, f"{path} is a remark; DeepSpeed ignores it", (member, path))
         elif kind == STRICT:
             message = f"{section} has no key {name}, and DeepSpeed {self.native.version} stops at it"
-            self.say("R130", Level.ERROR, message, (member, path), self._near(path, self.sections.by_spelling))
+            self.say(
+                "R130", Level.ERROR, message, (member, path), self._near(path, self.sections.by_spelling) or "remove it"
+            )
         else:
             near = f"write {NEVER[path]}" if path in NEVER else self._near(path, self._names())
             message = f"DeepSpeed {self.native.version} has no key {path} and ignores it"
-            self.say("R131", Level.WARNING, message, (member, path), near)
+            self.say(
+                "R131",
+                Level.WARNING,
+                message,
+                (member, path),
+                near or "remove it, unless a program of your own reads it",
+            )
 
     def _names(self) -> list[str]:
         return [*self.sections.by_spelling, *self.sections.kinds]

@@ -184,7 +184,7 @@ def _plugin(yaml: YamlText, inner: list[Member], native: Native) -> None:
         if address is None:
             if not _own(native, member.key, value, place):
                 message = f"accelerate has no key deepspeed_config.{member.key}"
-                native.findings.append(Finding("R131", Level.WARNING, message, "", place, member.key))
+                native.findings.append(Finding("R131", Level.WARNING, message, "remove it", place, member.key))
             continue
         written = f"deepspeed_config.{member.key}"
         if value in ("none", None) and address.endswith("nvme_path"):

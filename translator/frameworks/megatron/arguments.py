@@ -147,7 +147,8 @@ class _Parser:
             self._say("R018", Level.ERROR, message, word, f"write {flag} alone", flag, edits)
             self._store(entry, flag, Missing(word.text, "a bare flag was given a value", flag), word)
         elif _least(entry) > 1:
-            self._say("R017", Level.ERROR, f"{flag} expects {_expected_count(entry)}", word, "", flag)
+            fix = f"write {flag} and its values as words of their own"
+            self._say("R017", Level.ERROR, f"{flag} expects {_expected_count(entry)}", word, fix, flag)
             self._store(entry, flag, Missing(word.text, "too few values", flag + " VALUE ..."), word)
         elif word.unknowns:
             self._store(entry, flag, missing_value([word]), word)
@@ -180,11 +181,12 @@ class _Parser:
         try:
             value = _converter(entry)(text)
         except ValueError as error:
-            self._say("R015", Level.ERROR, f"{flag} takes {error}, not {text!r}", word, "", flag)
+            self._say("R015", Level.ERROR, f"{flag} takes {error}, not {text!r}", word, f"write {error}", flag)
             return Missing(text, f"not {error}", f"{flag} VALUE")
         if entry.choices is not None and value not in entry.choices:
             choices = ", ".join(str(choice) for choice in entry.choices)
-            self._say("R016", Level.ERROR, f"{flag} takes one of {choices}, not {text!r}", word, "", flag)
+            fix = _nearest_choice(text, entry.choices)
+            self._say("R016", Level.ERROR, f"{flag} takes one of {choices}, not {text!r}", word, fix, flag)
             return Missing(text, f"not one of {choices}", f"{flag} VALUE")
         return value
 
@@ -308,6 +310,14 @@ def _expected_count(entry: Entry) -> str:
     return "one or more values" if entry.arity == "+" else "a value"
 
 
+def _nearest_choice(text: str, choices: Sequence[object]) -> str:
+    from rapidfuzz import fuzz, process
+
+    names = [str(choice) for choice in choices]
+    hit = process.extractOne(text, names, scorer=fuzz.ratio, score_cutoff=60)
+    return f"write {hit[0]}" if hit else "write one of these, or leave the option out"
+
+
 def _converter(entry: Entry) -> Any:
     kind = entry.kind if entry.kind != "custom" else entry.type_name
     return CONVERTERS.get(kind, str)
@@ -335,7 +345,7 @@ def explain_unknown(flag: str, catalogue: Catalogue, word: Word) -> Finding:
     if near and _alike(flag, near[0]):
         message = f"Megatron-LM {version} has no option {flag}"
         return Finding("R011", Level.ERROR, message, f"did you mean {' or '.join(near)}?", place, flag)
-    fix = f"nearest: {', '.join(near)}" if near else ""
+    fix = f"nearest: {', '.join(near)}" if near else "remove it, unless the program adds it to the parser"
     return Finding("R010", Level.WARNING, f"Megatron-LM {version} has no option {flag}", fix, place, flag)
 
 

@@ -390,4 +390,5 @@ def _note_elsewhere(native: Native) -> None:
     checkpoint = native.given.get("use_checkpoint_args")
     if checkpoint is not None and checkpoint.value:
         message = f"{checkpoint.written} overwrites model options with those of a checkpoint, which is not read"
-        native.findings.append(Finding("R028", Level.WARNING, message, "", checkpoint.place, checkpoint.written))
+        fix = f"compare them with the checkpoint, or leave {checkpoint.written} out"
+        native.findings.append(Finding("R028", Level.WARNING, message, fix, checkpoint.place, checkpoint.written))

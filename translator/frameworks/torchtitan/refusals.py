@@ -276,6 +276,7 @@ def check_micro_batches(state: State) -> None:
     elif count < stages and name in _FILLED:
         message = f"too few micro batches for this schedule: {count} for {stages} stages"
         fix = f"local_batch_size of {stages} micro batches or more, or GPipe"
+        option = option if option in state.native.given else f"{_P}pipeline_parallel_degree"
         source = f"torch/distributed/pipelining/schedules.py:{_FILLED[name]}"
         # What the torch of 0.1.0's time did is not known here.
         state.say("S193", f"{message} ({source})", option, fix, Level.ERROR if state.new else Level.WARNING)

@@ -137,6 +137,9 @@ def _model(state: State) -> None:
     state.layers = layers if isinstance(layers, int) else None
 
 
+NO_CHECKS = "nothing, but sizes go unchecked; a conversion needs them: model.layers=N and so on"
+
+
 def _unknown_model(state: State, name: str, flavor: str, known: tuple[str, ...]) -> None:
     if known:
         message = f"{name} has no flavor {flavor!r}"
@@ -145,8 +148,8 @@ def _unknown_model(state: State, name: str, flavor: str, known: tuple[str, ...])
         message = f"torchtitan has no model {name!r} (protocols/train_spec.py:87)"
         state.say("R102", message, "model.name", f"one of {', '.join(_REGISTERED)}")
     else:
-        level = Level.WARNING
-        state.say("R102", f"the architecture of {name!r} is not known here", "model.name", level=level)
+        message = f"the architecture of {name!r} is not known here"
+        state.say("R102", message, "model.name", NO_CHECKS, Level.WARNING)
 
 
 def settle_world(state: State) -> None:

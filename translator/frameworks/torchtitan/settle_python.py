@@ -15,6 +15,7 @@ from translator.frameworks.torchtitan import addresses as at
 from translator.frameworks.torchtitan import groups, idle, model_names, python_classes, refusals_python
 from translator.frameworks.torchtitan.settle import (
     CONTEXT,
+    NO_CHECKS,
     PIPELINE,
     TENSOR,
     settle_batch,
@@ -81,7 +82,7 @@ def _model(state: State) -> None:
     state.family = family(name, version)
     if state.family is None:
         message = f"the architecture of {name!r} is not known here"
-        state.say("R102", message, NAME, level=Level.WARNING)
+        state.say("R102", message, NAME, NO_CHECKS, Level.WARNING)
         return
     if facts is None:
         known = ", ".join(flavors.flavor_names(name, version))

@@ -304,11 +304,19 @@ class _Reader:
             message = f"{label} is unknown; the module named in job.custom_config_module may add it"
             self.say("R098", Level.NOTE, message, section if whole else parts)
         elif whole:
-            nearest = near(label, self.sections)
-            self.say("R091", Level.ERROR, f"torchtitan {self.version} has no section [{label}]", section, nearest)
+            self._refused("R091", f"section [{label}]", section, near(label, self.sections))
         else:
-            nearest = near(name, self.catalogue.addresses())
-            self.say("R090", Level.ERROR, f"torchtitan {self.version} has no option {label}", parts, nearest)
+            self._refused("R090", f"option {label}", parts, near(name, self.catalogue.addresses()))
+
+    def _refused(self, code: str, what: str, parts: Path, nearest: str) -> None:
+        from translator.frameworks.torchtitan.models import family
+
+        name = self._stated("model.name")
+        # A model beside torchtitan's own brings options of its own, by a module that the command line may name.
+        foreign = isinstance(name, str) and family(name, self.version) is None
+        fix = "name the module that adds it in job.custom_config_module" if foreign else "remove it"
+        level = Level.WARNING if foreign else Level.ERROR
+        self.say(code, level, f"torchtitan {self.version} has no {what}", parts, nearest or fix)
 
     def old_name(self, parts: Path, value: object) -> None:
         """An option of the layouts before 0.1.0, read as what it became."""
@@ -320,21 +328,23 @@ class _Reader:
         remark = f" ({rename.note})" if rename.note else ""
         if address is None:
             self.keep(parts, value)
-            self.say("R094", Level.WARNING, f"{name} has no successor in 0.1.0{remark}", parts)
+            self.say("R094", Level.WARNING, f"{name} has no successor in 0.1.0{remark}", parts, "remove it")
             return
         new = value if rename.convert is None else rename.convert(value)
         if new is None:  # the old switch was off: nothing to say
-            self.say("R092", Level.WARNING, f"{name} is called {address} since 0.1.0{remark}", parts)
+            self.say("R092", Level.WARNING, f"{name} is called {address} since 0.1.0{remark}", parts, "remove it")
             self.keep(parts, value)
             return
         if address in self.native.given:
             self.keep(parts, value)
-            self.say("R092", Level.WARNING, f"{name} is ignored beside {address}, its name since 0.1.0", parts)
+            self.say(
+                "R092", Level.WARNING, f"{name} is ignored beside {address}, its name since 0.1.0", parts, "remove it"
+            )
             return
         if self.option(address, new, parts, written=name):
             message = f"{name} is called {address} since 0.1.0; read as that{remark}"
             edits = self._renaming(parts, address) if rename.convert is None and not rename.note else ()
-            self.say("R092", Level.WARNING, message, parts, edits=edits)
+            self.say("R092", Level.WARNING, message, parts, f"write {address}", edits)
 
     def read_custom_model(self, read_sibling: Callable[[str], str | None] | None) -> None:
         """Flavors that an imported module beside the file registers, read without running it."""

@@ -94,10 +94,20 @@ def _key(name: str) -> str:
 
 
 def _value(value: object) -> str:
+    """A value on its line; lists of lists have a line per inner list, tables are inline ones."""
     if isinstance(value, (list, tuple)) and any(isinstance(item, (list, tuple)) for item in value):
-        inner = ",\n".join(f"    {_item(list(item)).as_string()}" for item in value)
+        inner = ",\n".join(f"    {_inline(item)}" for item in value)
         return f"[\n{inner},\n]"
-    return _item(list(value) if isinstance(value, tuple) else value).as_string()
+    return _inline(value)
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, dict):
+        inner = ", ".join(f"{_key(name)} = {_inline(item)}" for name, item in value.items() if item is not None)
+        return f"{{{inner}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_inline, value))}]"
+    return _item(value).as_string()
 
 
 def _item(value: Any) -> Item:

@@ -98,7 +98,8 @@ def _refusals(state: State, kind: str, name: str) -> None:
         if state.since("0.19.8"):
             state.say("S216", f"{kind} is gone since 0.19.8", "optimizer.type", "use AdamW")
         elif state.zero_stage:
-            state.say("S221", f"{kind} does not go with ZeRO ({ENGINE}:1839)", "optimizer.type")
+            fix = f"use AdamW, or set {at.STAGE} to 0"
+            state.say("S221", f"{kind} does not go with ZeRO ({ENGINE}:1839)", "optimizer.type", fix)
     if name == "lamb" and state.on(at.FP16) and state.number("fp16.loss_scale"):
         state.say("S216", f"Lamb needs dynamic loss scaling ({ENGINE}:1523)", "fp16.loss_scale", "set it to 0")
     known = name in OPTIMIZERS

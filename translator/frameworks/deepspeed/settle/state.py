@@ -104,6 +104,7 @@ class State:
     def say(self, code: str, message: str, address: str, fix: str = "", level: Level = Level.ERROR) -> None:
         """A finding about an option, at its place if it is stated."""
         stated = self.native.given.get(address)
+        stated = stated or next((given for given in self.native.unknown if given.address == address), None)
         place, option = (stated.place, stated.written) if stated is not None else (None, address)
         self.native.findings.append(Finding(code, level, message, fix, place, option))
 

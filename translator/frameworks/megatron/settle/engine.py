@@ -129,7 +129,7 @@ WAYS_OUT = (
     (r"; add (--[\w-]+)", "add {0}"),
     (r"exclude each other|at most one of", "keep one of them"),
     (r"training counts (\w+)", "state all lengths in {0}"),
-    (r"do(?:es)? not go with", "leave one of the two out"),
+    (r"do(?:es)? not go with (.+?)(?=[;,(]|$)", "give up {0}"),
     (r"multiple of|divide|divisor|multiply to|must not fall", "change one of the numbers"),
     (r"exceeds|is above|is not below|not shorter|between|decoder layers", "change one of the numbers"),
     (r"cannot be split|more than \d pipeline stages", "another number of pipeline stages, or of layers"),
@@ -154,7 +154,7 @@ def way_out(message: str, written: str | None) -> str:
             continue
         wanted = " ".join(word for word in found.groups() if word)
         fix = text.format(wanted)
-        either = fix.startswith(("add ", "give it ")) and written is not None and written not in fix
+        either = fix.startswith(("add ", "give it ", "give up ")) and written is not None and written not in fix
         return f"{fix}, or leave {written} out" if either else fix
     return ""
 

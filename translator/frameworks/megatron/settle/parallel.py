@@ -86,11 +86,17 @@ def data_parallel_size(state: Settling) -> None:
     world = state.need("world_size")
     if total < 1 or world % total:
         message = f"world size ({world}) is not a multiple of tensor x pipeline x context parallel size ({total})"
-        state.refuse("S100", message, "tensor_model_parallel_size")
+        state.refuse("S100", message, "tensor_model_parallel_size", _other_world(total, world))
     if world < total:
         state.missing.add("data_parallel_size")
         return
     state.put("data_parallel_size", world // total, because("world size / (TP x PP x CP)", 436))
+
+
+def _other_world(total: int, world: int) -> str:
+    if total < 1:
+        return "give sizes of at least 1"
+    return f"run on a multiple of {total} processes, or choose parallel sizes whose product divides {world}"
 
 
 @SIZES.rule()
@@ -137,7 +143,7 @@ def expert_data_size(state: Settling) -> None:
     apart = state["num_experts"] or state["expert_tensor_parallel_size"] != state["tensor_model_parallel_size"]
     if world % total and apart:
         message = f"world size ({world}) is not a multiple of expert tensor x expert x pipeline parallel size ({total})"
-        state.refuse("S100", message, "expert_model_parallel_size")
+        state.refuse("S100", message, "expert_model_parallel_size", _other_world(total, world))
     if world >= total:
         reason = because("world size / (ETP x EP x PP)", 786, "megatron/core/parallel_state.py")
         state.put("expert_data_parallel_size", world // total, reason)
@@ -195,6 +201,12 @@ def _stages_of_layout(state: Settling, pipeline: int) -> int:
     return stages // pipeline
 
 
+def _other_split(state: Settling, pipeline: int) -> str:
+    layers = _counted_layers(state)
+    degree = next(degree for degree in range(min(pipeline, layers), 0, -1) if layers % degree == 0)
+    return f"--pipeline-model-parallel-size {degree}, or a number of layers that {pipeline} divides"
+
+
 def _stages_of_chunk(state: Settling, pipeline: int) -> int:
     if state["decoder_first_pipeline_num_layers"] is not None or state["decoder_last_pipeline_num_layers"] is not None:
         message = "an uneven pipeline states its virtual stages by --num-virtual-stages-per-pipeline-rank"
@@ -202,7 +214,7 @@ def _stages_of_chunk(state: Settling, pipeline: int) -> int:
     layers, chunk = _counted_layers(state), state["num_layers_per_virtual_pipeline_stage"]
     if layers % pipeline:
         message = f"{layers} layers do not divide over {pipeline} pipeline stages"
-        state.refuse("S102", message, "pipeline_model_parallel_size")
+        state.refuse("S102", message, "pipeline_model_parallel_size", _other_split(state, pipeline))
     elif layers // pipeline % chunk:
         message = f"{layers // pipeline} layers per pipeline stage do not divide into virtual stages of {chunk}"
         state.refuse("S102", message, "num_layers_per_virtual_pipeline_stage")
@@ -214,7 +226,7 @@ def _check_even_split(state: Settling, pipeline: int) -> None:
         return
     if state["num_layers"] is not None and _counted_layers(state) % pipeline:
         message = f"{_counted_layers(state)} layers do not divide over {pipeline} pipeline stages"
-        state.refuse("S102", message, "pipeline_model_parallel_size")
+        state.refuse("S102", message, "pipeline_model_parallel_size", _other_split(state, pipeline))
 
 
 @STAGES.rule("overlap_p2p_comm", "align_param_gather")
