@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
+from collective_counts import Counts, accounted, observed
 from environments import OracleServer, environment
-
-from translator.communication import communication_of
-from translator.memory.sizes import job_of
 
 pytestmark = pytest.mark.oracle
 
@@ -30,8 +26,8 @@ def titan() -> Iterator[OracleServer]:
         yield running
 
 
-def accounted(answer: dict[str, Any], request: dict[str, Any], fields: dict[str, Any]) -> dict[str, Counter[str]]:
-    """Calls and bytes of messages by operation and ranks, as the account has them."""
+def counted(answer: dict[str, Any], request: dict[str, Any], fields: dict[str, Any]) -> Counts:
+    """The account of the job that a request describes."""
     sharded = request.get("data", 1) > 1
     flat = {
         "model.layers": request["layers"],
@@ -59,23 +55,7 @@ def accounted(answer: dict[str, Any], request: dict[str, Any], fields: dict[str,
         **fields,
     }
     values = {"parallelism.fsdp_reshard_after_forward": request.get("reshard", "default")}
-    found: dict[str, Counter[str]] = {"calls": Counter(), "bytes": Counter()}
-    for transfer in communication_of(job_of("torchtitan", "0.2.2", flat, values)):
-        key = f"{transfer.operation} over {int(transfer.group.ranks)}"
-        calls = float(np.sum(transfer.calls))
-        found["calls"][key] += round(calls)
-        found["bytes"][key] += round(calls * float(np.max(transfer.message_bytes)))
-    return found
-
-
-def observed(answer: dict[str, Any]) -> dict[str, Counter[str]]:
-    """The same of what the real package ran through."""
-    found: dict[str, Counter[str]] = {"calls": Counter(), "bytes": Counter()}
-    for call in answer["calls"]:
-        key = f"{call['operation']} over {call['ranks']}"
-        found["calls"][key] += 1
-        found["bytes"][key] += call["bytes"]
-    return found
+    return accounted("torchtitan", "0.2.2", flat, values)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +87,7 @@ def test_calls_and_bytes_are_those_of_the_real_package(
     request = {"layers": 2, **request_}
     answer = titan.request("collectives", tokens=TOKENS, **{**SIZES, **request})
     assert answer["ok"], answer
-    expected, found = observed(answer), accounted(answer, request, fields)
+    expected, found = observed(answer), counted(answer, request, fields)
     assert found["calls"] == expected["calls"]
     assert found["bytes"] == expected["bytes"]
     assert expected["calls"].total() > 4
