@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,12 @@ SCHEDULES = {
 }
 
 
+@cache
+def plain_job() -> Job:
+    """A job whose layout is replaced."""
+    return job("llama3/8B", 8, {})
+
+
 def most_held(order: list[list[Any]]) -> int:
     """The largest number of passes of one rank that wait for their backward pass, that for weights included."""
     held = most = 0
@@ -213,6 +220,7 @@ def most_unfinished(order: list[list[Any]]) -> int:
 def test_passes_in_flight(titan: OracleServer, schedule: str, ranks: int, micro_batches: int) -> None:
     """What we say of a schedule is what torch's own makes of it, on every rank."""
     name, several = SCHEDULES[schedule]
+    plain = plain_job()
     if schedule in V_SHAPED and micro_batches < 2 * ranks:
         pytest.skip("a V is filled by twice as many micro batches as ranks")
     for chunks in several:
@@ -222,7 +230,7 @@ def test_passes_in_flight(titan: OracleServer, schedule: str, ranks: int, micro_
         assert answer["ok"], answer
         real = [most_held(order) / chunks for order in answer["orders"]]
         layout = dataclasses.replace(
-            job("llama3/8B", ranks, {}).layout,
+            plain.layout,
             pipeline=ranks,
             chunks=chunks,
             micro_batches=micro_batches,
@@ -230,7 +238,7 @@ def test_passes_in_flight(titan: OracleServer, schedule: str, ranks: int, micro_
         )
         assert in_flight(layout, ranks)[0].tolist() == pytest.approx(real), chunks
         unfinished = max(most_unfinished(order) / chunks for order in answer["orders"])
-        asked = dataclasses.replace(job("llama3/8B", ranks, {}), layout=layout)
+        asked = dataclasses.replace(plain, layout=layout)
         assert float(unfinished_chunks(asked)) == pytest.approx(unfinished), chunks
 
 

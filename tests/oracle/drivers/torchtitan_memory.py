@@ -2,7 +2,7 @@
 
 ======= ===============================================================================================================
 shards  ``total`` elements and ``bytes`` of all parameter shards of ``rank`` of ``world_size`` after the real pipeline
-        split and parallelize function, and bytes of ``buffers``; ``by_name`` has the shapes of shards
+        split and parallelize function, and bytes of ``buffers``; ``by_name`` has shapes of the first shards
 orders  ``orders`` of a pipeline schedule: the passes of each rank in order, as kind (F, B, I, W), stage, micro batch
 saved   unique storages that the block ``layer`` keeps for its backward pass of ``tokens`` tokens in bf16: ``saved`` by
         autograd, and ``cached`` by selective checkpointing, each as address, bytes, type and shape of a tensor in it;
@@ -28,6 +28,7 @@ from torch.distributed.tensor import DTensor
 from torchtitan.distributed import pipeline_parallel
 from torchtitan.distributed import utils as distributed_utils
 
+SHOWN = 24
 KINDS = {"FORWARD": "F", "FULL_BACKWARD": "B", "BACKWARD_INPUT": "I", "BACKWARD_WEIGHT": "W"}
 
 
@@ -77,7 +78,8 @@ def shards(world_size: int, rank: int = 0, **request: Any) -> dict[str, Any]:
             local = parameter.to_local() if isinstance(parameter, DTensor) else parameter
             total += local.numel()
             size += local.numel() * local.element_size()
-            by_name[name] = list(local.shape)
+            if len(by_name) < SHOWN:
+                by_name[name] = list(local.shape)
         buffers += sum(buffer.numel() * buffer.element_size() for buffer in part.buffers())
     return {"total": total, "bytes": size, "buffers": buffers, "by_name": by_name, "first": first, "last": last}
 
