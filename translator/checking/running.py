@@ -168,11 +168,21 @@ def _options(settings: Settings, framework: Framework | None) -> ReadOptions:
 
 def _checked(reading: Reading, source: Source, settings: Settings) -> list[Finding]:
     found = api.check(reading)
+    if settings.gpu is not None:
+        found += reading.ignored.keep(_memory(reading, settings.gpu))
     for target in settings.targets:
         if target.partition("@")[0] != reading.framework or "@" in target:
             found += _against(reading, target)
     found = [_placed(finding, source) for finding in _without_consequences(found, reading)]
     return _ignored_elsewhere(found, source)
+
+
+def _memory(reading: Reading, card: str) -> list[Finding]:
+    """Whether it fits on a card. Raises UsageError for a card that is not known."""
+    from translator.memory.findings import memory_findings
+    from translator.memory.hardware import gpu
+
+    return memory_findings(reading, gpu(card))
 
 
 def _launches(reading: Reading, source: Source, settings: Settings, framework: Framework | None) -> list[Reading]:

@@ -29,6 +29,7 @@ class Settings:
     targets: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    gpu: str | None = None
 
     def tells(self, code: str) -> bool:
         """Whether findings of a code are told."""
@@ -93,6 +94,7 @@ class Chooser:
             tuple(dict.fromkeys(wanted)),
             said.select or home.select,
             tuple(prefixes(ignore, "ignore")),
+            said.gpu or home.gpu,
         )
 
 

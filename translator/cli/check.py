@@ -82,6 +82,9 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="FW[@V]",
         help="compare with this framework; may be repeated",
     )
+    group.add_argument(
+        "--gpu", metavar="NAME", help="tell what will not fit on this card, such as h100-80gb (see ttx memory)"
+    )
     group.add_argument("--select", action="append", default=[], metavar="CODES", help="only codes that begin so: R,S1")
     group.add_argument("--ignore", action="append", default=[], metavar="CODES", help="no codes that begin so")
     group.add_argument(
@@ -160,6 +163,7 @@ def _chooser(parsed: argparse.Namespace) -> Chooser:
             targets=tuple(parsed.targets),
             select=prefixes(parsed.select, "--select"),
             ignore=prefixes(parsed.ignore, "--ignore"),
+            gpu=parsed.gpu,
         )
     )
 

@@ -24,7 +24,7 @@ def memory_findings(reading: Reading, card: Gpu) -> list[Finding]:
         found = estimate_reading(reading)
     except (TtxError, ZeroDivisionError) as error:
         message = error.message if isinstance(error, SourceError) else str(error)
-        fix = error.fix if isinstance(error, SourceError) else ""
+        fix = f"with ttx memory: {error.fix}" if isinstance(error, SourceError) and error.fix else ""
         return [Finding("M402", Level.NOTE, message, fix)]
     totals = found.totals
     expected = totals.reserved.expected + totals.outside

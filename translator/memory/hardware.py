@@ -65,7 +65,7 @@ def gpu(name: str) -> Gpu:
         raise UsageError(f"no GPU called {name!r}", fix=f"known: {', '.join(near or known)}")
     if len({key.partition("-")[0] for key in found}) > 1:
         raise UsageError(f"more than one GPU begins with {name!r}", fix=f"one of {', '.join(found)}")
-    return known[found[-1] if len(found) > 1 else found[0]]
+    return known[DEFAULT if DEFAULT in found else found[-1]]
 
 
 def _plain(name: str) -> str:
