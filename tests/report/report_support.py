@@ -7,6 +7,8 @@ from pathlib import Path
 
 from example_cases import EXAMPLES, Case, cases
 
+from translator.source import Source
+
 MIGRATIONS = (
     "llama3-8b-megatron-to-torchtitan@0.2.2",
     "llama3-8b-torchtitan-to-megatron@0.18.0",
@@ -53,3 +55,10 @@ def migrations() -> list[Migration]:
 def stored_folders() -> set[Path]:
     """Folders of stored reports."""
     return set(EXAMPLES.glob("*/report-*"))
+
+
+def source_of(case: Case) -> Source:
+    """The source of an example, with the files beside it."""
+    names = [path for path in case.folder.iterdir() if path.is_file() and path.name not in (case.source, "case.yaml")]
+    text = (case.folder / case.source).read_text(encoding="utf-8")
+    return Source(case.source, text, siblings={path.name: path.read_text(encoding="utf-8") for path in names})

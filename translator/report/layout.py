@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from translator.memory.sizes import Job
 
 _ORDER = "tp-cp-ep-dp-pp"
+_AXES = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "pipeline"}
+# What data-parallel ranks share out, by the spec's word.
+_KEPT = {
+    "optimizer": "the optimizer state",
+    "optimizer_gradients": "optimizer state and gradients",
+    "full": "parameters, gradients and optimizer state",
+}
 _ALL_COLUMNS, _FIRST_COLUMNS, _ALL_ROWS, _FIRST_ROWS = 8, 4, 64, 8
 
 
@@ -26,19 +33,17 @@ def layout(job: Job) -> Layout:
     tensor, context, pipeline = int(one.tensor), int(one.context), int(one.pipeline)
     shard, replicate = int(one.shard), int(one.replicate)
     data = shard * replicate
-    stated = job.flat.get("parallel.rank_order")
-    order = stated if isinstance(stated, str) else _ORDER
+    degrees = {"tp": tensor, "cp": context, "dp": data, "pp": pipeline}
+    order = _order(job)
     strides, step = {}, 1
-    for word in order.split("-"):
-        degree = {"tp": tensor, "cp": context, "dp": data, "pp": pipeline}.get(word, 1)
+    for word in order:
         strides[word] = step
-        step *= degree
+        step *= degrees[word]
     held = stages_of(job).layers[0]
 
     def ranks(stage: int, column: int) -> str:
-        shard_index, part = divmod(column, context)
-        base = stage * strides.get("pp", 0) + shard_index * strides.get("dp", 0) + part * strides.get("cp", 0)
-        return _range(base, strides.get("tp", 1), tensor)
+        index, part = divmod(column, context)
+        return _range(stage * strides["pp"] + index * strides["dp"] + part * strides["cp"], strides["tp"], tensor)
 
     columns = _some(data * context, _ALL_COLUMNS, _FIRST_COLUMNS)
     rows = [
@@ -52,12 +57,19 @@ def layout(job: Job) -> Layout:
     return Layout(
         step,
         _degrees(job),
-        order,
-        _replicas(tensor * context * pipeline, data, replicate),
+        ", ".join(_AXES[word] for word in order),
+        _replicas(tensor * context * pipeline, job),
         [_column(column, context, shard, replicate) for column in columns],
         rows,
         _experts(job, tensor * context * data),
     )
+
+
+def _order(job: Job) -> list[str]:
+    """The axes from the fastest to the slowest; those that the configuration leaves out come last."""
+    stated = job.flat.get("parallel.rank_order")
+    words = stated.split("-") if isinstance(stated, str) else []
+    return list(dict.fromkeys(word for word in (*words, *_ORDER.split("-")) if word in _AXES))
 
 
 def _some(total: int, all_of: int, first: int) -> list[int]:
@@ -82,13 +94,16 @@ def _column(column: int, context: int, shard: int, replicate: int) -> str:
     return " ".join([*words, f"context {part}"]) if context > 1 else words[0]
 
 
-def _replicas(ranks: int, data: int, replicate: int) -> str:
-    said = (
-        f"{count(ranks, 'rank holds', 'ranks hold')} one whole pipeline; there {'is' if data == 1 else 'are'} {data:,}"
-    )
-    if data == 1:
+def _replicas(ranks: int, job: Job) -> str:
+    """How many ranks a copy of the model takes, how many copies there are, and what they share out among them."""
+    shard, replicate = int(job.layout.shard), int(job.layout.replicate)
+    copies = shard * replicate
+    said = f"A copy of the model spans {count(ranks, 'rank')}, and there {'is' if copies == 1 else 'are'} {copies:,}"
+    kept = _KEPT.get(str(job.flat.get("parallel.data.sharding")))
+    if shard == 1 or kept is None:
         return said
-    return f"{said}, in {count(replicate, 'group')} over which the state is sharded" if replicate > 1 else said
+    over = f"the {copies:,}" if replicate == 1 else f"each {shard:,} of them"
+    return f"{said}; {over} share out {kept}"
 
 
 def _degrees(job: Job) -> list[tuple[str, int]]:
@@ -98,8 +113,8 @@ def _degrees(job: Job) -> list[tuple[str, int]]:
         "context": one.context,
         "pipeline": one.pipeline,
         "model chunks per rank": one.chunks,
-        "data, sharded": one.shard,
-        "data, replicated": one.replicate,
+        "sharded data": one.shard,
+        "replicated data": one.replicate,
         "expert": one.expert,
         "expert tensor": one.expert_tensor,
     }

@@ -150,6 +150,11 @@ class Layout:
     rows: list[LayoutRow]
     experts: list[tuple[str, str]] = field(default_factory=list)
 
+    @property
+    def splits_tensors(self) -> bool:
+        """Whether a cell holds a tensor-parallel group, not one rank."""
+        return any(name == "tensor" for name, _ in self.degrees)
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
