@@ -87,8 +87,16 @@ def test_logits_travel_without_loss_parallelism() -> None:
     found = transfers(*TORCHTITAN, **TENSOR, parallel__loss_parallel=False)
     assert sent(found, "logits") == 3 * 3 / 4 * 16 * 100 * 2
     assert sent(transfers(*TORCHTITAN, **TENSOR), "logits") == 0
-    split_input = transfers(*DEEPSPEED, {"tensor_parallel.autotp_size": 4}, **TENSOR)
-    assert sent(split_input, "logits") == 3 * (2 * 3 / 4) * 16 * 100 * 2
+
+
+def test_a_head_that_is_whole_moves_nothing() -> None:
+    whole = {"tensor_parallel.autotp_size": 4}
+    assert {one.name for one in transfers(*DEEPSPEED, whole, **TENSOR)} == {
+        "outputs of attention and feed-forward, input gradients"
+    }
+    cut = transfers("deepspeed", "0.19.8", {**whole, "tensor_parallel.vocab_parallel_lm_head": True}, **TENSOR)
+    assert sent(cut, "cross entropy") == 3 * 3 * (2 * 3 / 4) * 16 * 4
+    assert sent(cut, "input gradient of the head") == 3 * (2 * 3 / 4) * RESIDUAL
 
 
 DATA: dict[str, Any] = {"parallel__data__degree": 8, "parallel__data__shard": 8, "batch__accumulation": 5}

@@ -20,6 +20,7 @@ _STAGE_12 = "deepspeed/runtime/zero/stage_1_and_2.py"
 _STAGE_3 = "deepspeed/runtime/zero/stage3.py"
 _GATHERS = "deepspeed/runtime/zero/partition_parameters.py"
 _TP = "deepspeed/module_inject/layers.py"
+_SINGLE = 4
 
 
 def _version(source: str) -> str:
@@ -55,24 +56,19 @@ def tensor(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:
 
 
 def vocabulary(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:
-    """The output head of AutoTP, cut along its input.
+    """Output head and loss, where the head is cut over the vocabulary (0.19.8); else both are whole on every rank.
 
-    Bytes: 2 (n - 1) / n x tokens x vocabulary x bytes per micro batch: every rank adds up whole logits.
+    Bytes per micro batch: 3 all-reduces of one fp32 number per token (maximum, sum of exponentials, target's logit),
+    and one of the head's input gradient, 2 (n - 1) / n x tokens x hidden x bytes.
     """
-    if (job.values.get("tensor_parallel.autotp_size") or 1) == 1 or job.values.get(
-        "tensor_parallel.vocab_parallel_lm_head"
-    ):
+    if not job.values.get("tensor_parallel.vocab_parallel_lm_head"):
         return
-    yield Transfer(
-        "logits",
-        Axis.TENSOR,
-        Operation.ALL_REDUCE,
-        job.layout.tokens * job.model.vocab * patterns.compute_bytes(job),
-        job.layout.micro_batches * stages.last,
-        grid.group(Axis.TENSOR),
-        overlapped=False,
-        source=_version(f"{_TP}:910"),
-    )
+    last, group = job.layout.micro_batches * stages.last, grid.group(Axis.TENSOR)
+    for name, size, count, source in (
+        ("cross entropy", job.layout.tokens * _SINGLE, 3, "deepspeed/sequence/cross_entropy.py:72 (0.19.8)"),
+        ("input gradient of the head", patterns.residual_bytes(job), 1, f"{_TP}:1083 (0.19.8)"),
+    ):
+        yield Transfer(name, Axis.TENSOR, Operation.ALL_REDUCE, size, count * last, group, False, source)
 
 
 def context(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:

@@ -40,9 +40,10 @@ CONCEPTS = {
         memory="Residuals and inputs of norms are there once per tensor rank.",
     ),
     "vocabulary-parallelism": how(
-        "AutoTP leaves the embedding whole and cuts the output head along its input, so that all ranks add up whole "
-        "logits. Ulysses programs have losses that work on shards of the sequence or of the vocabulary.",
-        f"{_TP}layers.py::LmHeadLinearAllreduce.forward",
+        "AutoTP leaves embedding and output head of a model in training whole, and every rank computes all logits; "
+        "from 0.19.8 on the head and the loss can be cut over the vocabulary. Ulysses programs have losses that work "
+        "on shards of the sequence or of the vocabulary.",
+        f"{_TP}replace_module.py::replace_transformer_layer",
         "deepspeed/sequence/cross_entropy.py::vocab_sequence_parallel_cross_entropy",
         memory="Logits are tokens x vocabulary on every rank, and embedding and head are whole.",
         moves=("vocabulary",),
