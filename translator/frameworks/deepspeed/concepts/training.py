@@ -50,10 +50,12 @@ CONCEPTS = {
         options=("elasticity.enabled", "elasticity.max_train_batch_size", "elasticity.micro_batch_sizes"),
     ),
     "loss-normalisation": how(
-        "The model's mean over a micro batch, divided by the accumulation in the backward pass, and the mean of that "
-        "over ranks.",
+        "The engine divides the loss that it is handed by the accumulation, and averages ranks: means of micro "
+        "batches in a loop of one's own. transformers' Trainer hands it a loss over all tokens of the step instead, "
+        "or over those of a rank where it is told not to count tokens across devices.",
         f"{_ENGINE}._scale_loss_by_gas",
         f"{_TRAINER}.compute_loss",
+        f"{_TRAINER}.get_batch_samples",
         "transformers/loss/loss_utils.py::ForCausalLMLoss",
     ),
     "cross-entropy": how(
