@@ -251,7 +251,10 @@ def test_a_trainer_without_sections_brings_its_own() -> None:
             ("bf16", "bf16", "fp32", "fp32", "full", "ZeRO"),
         ),
         (
-            {"bf16": {"enabled": True, "bf16_master_weights_and_grads": True}, "zero_optimization": {"stage": 2}},
+            {
+                "bf16": {"enabled": True, "bf16_master_weights_and_grads": True, "bf16_optimizer_states": True},
+                "zero_optimization": {"stage": 2},
+            },
             ("bf16", "bf16", "bf16", "bf16", "optimizer_gradients", "ZeRO"),
         ),
     ],

@@ -57,7 +57,7 @@ def test_hostile_values(changes: dict[str, Any], target: str, tmp_path: Path) ->
         ({"fp16": None}, "R142", "fp16"),
         ({"optimizer": "Adam"}, "R142", "optimizer"),
         ({"optimizer": {"type": "AdamW", "params": {"lr": "1e-4"}}}, "R134", "optimizer.params.lr"),
-        ({"optimizer": {"type": "AdamW", "params": {"eps": True}}}, "R134", "optimizer.params.eps"),
+        ({"optimizer": {"type": "AdamW", "params": {"eps": {}}}}, "R134", "optimizer.params.eps"),
         ({"optimizer": {"type": "AdamW", "params": {"betas": [0.9]}}}, "R134", "optimizer.params.betas"),
         ({"train_batch_size": 2**70}, "R134", "train_batch_size"),
         ({"gradient_accumulation_steps": 1e-300}, "S203", "gradient_accumulation_steps"),

@@ -116,8 +116,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "R151": (
         "entry of a model that nothing says",
-        "The family is known, and this entry of its `config.json` has no field in the spec: soft caps on logits, another scale of queries. A conversion leaves it out.\n"
-        'Example: `"attn_logit_softcapping": 50.0`. Way out: none; check that the target model has it.',
+        "The family is known, and this entry of its `config.json` has no field in the spec, such as another scale of queries. A conversion leaves it out.\n"
+        'Example: `"query_pre_attn_scalar": 256`. Way out: none; check that the target model has it.',
     ),
     "S200": (
         "no batch size",
@@ -150,8 +150,8 @@ CODES: dict[str, tuple[str, str]] = {
         'Example: `"communication_data_type": "float32"`. Way out: write one of those.',
     ),
     "S206": (
-        "16-bit master weights without the ZeRO stage they need",
-        f"They need stage 1, 2 or 3 ({_CONFIG}:993), up to 0.16.9 stage 2.\n"
+        "16-bit master weights without what they need",
+        f"They need stage 1, 2 or 3 ({_CONFIG}:993), up to 0.16.9 stage 2; and an optimizer that is offloaded to the CPU and Adam (deepspeed/runtime/base_optimizer.py:493), or, for bf16, `bf16_optimizer_states`.\n"
         'Example: `"bf16_master_weights_and_grads": true` at stage 0. Way out: turn ZeRO on.',
     ),
     "S207": (
@@ -165,8 +165,8 @@ CODES: dict[str, tuple[str, str]] = {
         'Example: `"ratio": 0.5` at stage 2. Way out: another stage, or drop the key.',
     ),
     "S209": (
-        "gradient accumulation in a type that the engine cannot do",
-        f"Without ZeRO, gradients are accumulated in the model's own type ({_ENGINE}:1715).\n"
+        "a type that the engine cannot do",
+        f"Without ZeRO, gradients are accumulated in the model's own type ({_ENGINE}:1715); the types of `data_types` and `torch_autocast` are bf16, fp16 or fp32 ({_CONFIG}:98).\n"
         'Example: bf16 with `"grad_accum_dtype": "fp32"` at stage 0. Way out: stage 1.',
     ),
     "S210": (
@@ -195,13 +195,13 @@ CODES: dict[str, tuple[str, str]] = {
         'Example: `"steps_per_print": "auto"`. Way out: write a value.',
     ),
     "S216": (
-        "optimizer that ZeRO or this version does not take",
-        f"Names that are not DeepSpeed's own are looked up in torch.optim, and ZeRO takes them only with `zero_allow_untested_optimizer` ({_ENGINE}:1683). 0.19.8 has no 1-bit optimizers; Lamb needs dynamic loss scaling.\n"
+        "optimizer that the engine does not take",
+        f"Names that are not DeepSpeed's own are looked up in torch.optim, as they are spelt there, and ZeRO takes most of them only with `zero_allow_untested_optimizer` ({_ENGINE}:1683). 0.19.8 has no 1-bit optimizers; Lamb needs dynamic loss scaling; torch's classes check their numbers.\n"
         'Example: `"type": "SGD"` at stage 2. Way out: set `zero_allow_untested_optimizer`.',
     ),
     "S217": (
-        "scheduler without what it needs",
-        f"WarmupDecayLR and WarmupCosineLR need `total_num_steps` ({_SCHEDULES}:753); since 0.19.8 `warmup_num_steps` must be positive.\n"
+        "scheduler that the engine does not take, or that lacks what it needs",
+        f"WarmupDecayLR and WarmupCosineLR need `total_num_steps` ({_SCHEDULES}:753), OneCycle its two rates, and all of them `params`. Other names are looked up in torch.optim.lr_scheduler ({_ENGINE}:1431), whose classes refuse the engine's optimizers of ZeRO, fp16 and bf16. Since 0.19.8 `warmup_num_steps` must be positive.\n"
         'Example: `{"type": "WarmupDecayLR"}`. Way out: write the key.',
     ),
     "S218": (
@@ -221,7 +221,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "S222": (
         "a section that lacks what it needs",
-        f"Some sections are taken apart without asking ({_CONFIG}:150-170, runtime/data_pipeline/config.py:92).\n"
+        f"Some sections are taken apart without asking ({_CONFIG}:150-170, deepspeed/runtime/data_pipeline/curriculum_scheduler.py:15, deepspeed/compression/config.py:74).\n"
         'Example: `"progressive_layer_drop": {"theta": 0.5}`. Way out: write the key in the message.',
     ),
     "S224": (
@@ -233,6 +233,11 @@ CODES: dict[str, tuple[str, str]] = {
         "gradient clipping",
         "Without the key, clipping is off up to 0.19.2 and at 1.0 in 0.19.8. A value that is no number fails at the first step.\n"
         "Example: no `gradient_clipping`. Way out: write it, `0.0` for off.",
+    ),
+    "S229": (
+        "a value that stops the run where it is used",
+        f"Nothing checks the value when the file is read; the engine or its first step stops at it: a switch that is combined with another ({_CONFIG}:821), a number of steps that is divided by ({_ENGINE}:3020), a bucket that holds nothing.\n"
+        'Example: `"wall_clock_breakdown": "false"`, or `"steps_per_print": 0`. Way out: write what the message asks for.',
     ),
     "S230": (
         "another optimizer class for fp32 accumulation",
@@ -280,8 +285,8 @@ CODES: dict[str, tuple[str, str]] = {
         'Example: `"autotp_size": 3` on 8 GPUs. Way out: another degree.',
     ),
     "S239": (
-        "a fractional batch size",
-        f"`sequence_parallel_size` divides the world size with `/` ({_CONFIG}:691), so sizes become fractional numbers.\n"
+        "ranks divided by sequence_parallel_size",
+        f"`sequence_parallel_size` divides the world size with `/` ({_CONFIG}:691), so sizes become fractional numbers. Where that fails, as with 0 or a text, the batch sizes are computed for one rank.\n"
         'Example: 8 GPUs with `"sequence_parallel_size": 2` give `train_batch_size` 8.0. Way out: none needed.',
     ),
     "S240": (

@@ -30,6 +30,7 @@ from translator.frameworks.deepspeed.sections import (
     parameter_entry,
     sections,
 )
+from translator.frameworks.deepspeed.settle import classes as torch_classes
 from translator.frameworks.deepspeed.values import AUTO, NUMBERS, absurd, describe, takes_auto, typed
 from translator.native import Given, Missing, Native
 
@@ -46,6 +47,12 @@ Where = tuple[Member | Node, str]
 """What a finding is about: a key or value, and its path."""
 _TEMPLATE = "a template's variable"
 _SHOWN = 60
+_NEEDS_ENABLED = frozenset({"amp"})
+_NULLABLE = frozenset(
+    {"aio", "bf16", "checkpoint.writer", "zero_optimization.zenflow", "expert_parallel", OPTIMIZER, SCHEDULER}
+)
+# Sections that the catalogue has as one value, and that DeepSpeed takes apart also when they are null.
+_NOT_NULL = frozenset({"compression_training", "sparse_attention", "progressive_layer_drop", "curriculum_learning"})
 # Bounds of the search for nearest names: a text of nothing but unknown keys must not take long.
 MAX_LOOKED_UP = 100
 MAX_NAME = 200
@@ -75,6 +82,7 @@ class JsonReader:
         self.sections: Sections = sections(native.version)
         self.types = {"optimizer": "", "scheduler": ""}
         self.torch_adam = False
+        self.offloaded = False
         self.looked_up = 0
 
     def read(self) -> None:
@@ -117,12 +125,23 @@ class JsonReader:
     def _look_ahead(self, root: list[Member]) -> None:
         """The types of optimizer and scheduler decide which arguments are known, wherever they stand."""
         for member in root:
+            if member.key == "zero_optimization" and isinstance(zero := plain(member.node), dict):
+                self.offloaded = bool(zero.get("offload_optimizer") or zero.get("cpu_offload"))
             if member.key in self.types and member.node.members is not None:
                 inner = {item.key: item.node for item in member.node.members}
+                if member.key == "scheduler":
+                    self._scheduler_params(member, inner)
                 kind = plain(inner["type"]) if "type" in inner else ""
                 self.types[member.key] = kind if isinstance(kind, str) else ""
                 params = plain(inner["params"]) if "params" in inner else {}
                 self.torch_adam |= isinstance(params, dict) and params.get("torch_adam") is True
+
+    def _scheduler_params(self, member: Member, inner: Mapping[str, Node]) -> None:
+        """``scheduler(optimizer, **params)`` needs an object, even an empty one (runtime/engine.py:1440)."""
+        kind = plain(inner["type"]) if "type" in inner else None
+        if kind is not None and ("params" not in inner or plain(inner["params"]) is None):
+            message = "the scheduler has no params, and the engine stops without an object (runtime/engine.py:1440)"
+            self.say("S217", Level.ERROR, message, (member, "scheduler"), 'write "params": {}')
 
     def read_object(self, prefix: str, members: Iterable[Member]) -> None:
         """The members of a section."""
@@ -155,6 +174,13 @@ class JsonReader:
         """A section, which must be an object."""
         inner = member.node.members
         if inner is not None:
+            if path in _NEEDS_ENABLED and all(item.key != "enabled" for item in inner):
+                self.say("S222", Level.ERROR, f"{path} needs enabled", (member, path), "write it, or drop the section")
+            if path == "checkpoint.writer" and not inner:
+                message = "checkpoint.writer needs data_parallel, without which the engine stops"
+                self.say(
+                    "S218", Level.ERROR, message, (member, path), "write data_parallel: replica, socket or machine"
+                )
             self.read_object(f"{path}.", inner)
             return
         value = member.node.value
@@ -176,9 +202,7 @@ class JsonReader:
     @staticmethod
     def _null_is_absent(path: str) -> bool:
         """Sections that may be null: optional models, and those whose reader asks for None."""
-        return path in {"aio", "bf16", "checkpoint.writer", "zero_optimization.zenflow"} or path.startswith(
-            "zero_optimization.offload_"
-        )
+        return path in _NULLABLE or path.startswith("zero_optimization.offload_")
 
     def option(self, entry: Entry, path: str, member: Member) -> None:
         """A key of the catalogue."""
@@ -191,6 +215,12 @@ class JsonReader:
             self.native.given[entry.address] = Given(entry.address, AUTO, path, where)
             return
         found = typed(entry, value)
+        if value is None and path in _NOT_NULL and self.native.version != REFUSED_SINCE:
+            self.say("R142", Level.ERROR, f"{path} is a section, not the value None", (member, path), "write an object")
+            return
+        if path == "tensor_parallel.autotp_size" and isinstance(value, str) and not found.problem:
+            why = "it is compared with 0 before it is read (deepspeed/__init__.py:196)"
+            self.say("R133", Level.ERROR, f"{path} cannot be {shown(value)}: {why}", (member, path), "write a number")
         if found.problem:
             strict = self.sections.kind(path.rpartition(".")[0]) == STRICT
             refused = strict or bool(absurd(value))
@@ -239,29 +269,42 @@ class JsonReader:
         """An argument of the optimizer's or scheduler's class."""
         kind = self.types[section.partition(".")[0]]
         classes = classes_of(section, kind, torch_adam=self.torch_adam)
+        takes = self._torch_takes(section, kind)
+        name = path.rpartition(".")[2]
+        if not classes and takes is not None and name not in takes and path != f"{OPTIMIZER}.max_grad_norm":
+            self.keep(path, member)
+            message = f"torch's {kind} takes no {name}; the engine stops at it"
+            self.say("R132", Level.ERROR, message, (member, path), f"it takes {', '.join(sorted(takes))}")
+            return
         entry = parameter_entry(self.catalogue, path, classes) if classes else None
         where = self.at(member.start, member.end)
         if entry is None and not classes and path in self.catalogue:
             entry = self.catalogue.first(path)
         if entry is not None:
             value = self.resolve(path, path, member)
+            if isinstance(value, list) and path in _PER_GROUP and all(isinstance(item, int | float) for item in value):
+                missing = Missing(shown(value), "one rate for each of the program's groups", "write one number")
+                self.native.given[path] = Given(path, missing, path, where)
+                return
             is_auto = value == "auto"
             if not is_auto and not isinstance(value, Missing) and (problem := _argument_problem(entry, value)):
                 # The class computes with its numbers when it is made, or at the first step.
-                refused = entry.kind in NUMBERS or path.endswith(".betas") or bool(absurd(value))
-                level = Level.ERROR if refused else Level.WARNING
+                refused = bool(kind) and _computed_with(entry) and not isinstance(value, bool)
+                refused = refused or bool(absurd(value))
+                level = Level.ERROR if refused and not self._overwritten(path) else Level.WARNING
                 message = f"{path} cannot be {shown(value)}: {problem}"
                 self.say("R134", level, message, (member, path), f"write {describe(entry)}")
                 if refused:
                     self.refuse(entry, path, value, member)
                     return
+                if isinstance(value, bool) and entry.kind in NUMBERS:
+                    value = int(value)  # as Python and the kernels count it
             self.native.given[path] = Given(path, AUTO if is_auto else value, path, where)
             return
         if path == MOMENTUM and kind.lower() == "sgd" and isinstance(member.node.value, int | float):
             self.native.given[path] = Given(path, member.node.value, path, where)
             return
         self.keep(path, member)
-        name = path.rpartition(".")[2]
         if name == "max_grad_norm" and section == OPTIMIZER:
             return  # refused by the engine, with a reason of its own (settling says it)
         if not classes:
@@ -271,6 +314,17 @@ class JsonReader:
             path, [entry.address for entry in self.catalogue.entries if entry.address.startswith(section)]
         )
         self.say("R132", Level.ERROR, f"{kind} takes no {name}; the engine stops at it", (member, path), near)
+
+    def _overwritten(self, path: str) -> bool:
+        """Whether the scheduler sets the optimizer's rate before anything computes with it."""
+        sets = self.types["scheduler"] in {"WarmupDecayLR", "OneCycle", "LRRangeTest"}
+        return path == f"{OPTIMIZER}.lr" and sets and not self.torch_adam and not self.offloaded
+
+    def _torch_takes(self, section: str, kind: str) -> frozenset[str] | None:
+        """What torch's class takes, where that is what the type names."""
+        if section == SCHEDULER:
+            return torch_classes.scheduler_arguments(kind)
+        return torch_classes.optimizer_arguments(kind, torch_adam=self.torch_adam)
 
     def unknown(self, section: str, path: str, member: Member) -> None:
         """A key that no section of this version has."""
@@ -360,7 +414,25 @@ def _argument_problem(entry: Entry, value: object) -> str:
         pair = value if isinstance(value, list) else []
         numbers = [item for item in pair if isinstance(item, int | float) and not isinstance(item, bool)]
         return "" if len(pair) == len(numbers) == 2 and not absurd(pair) else "a list of two numbers is expected"
+    if value is None and _computed_with(entry) and entry.address != f"{SCHEDULER}.warmup_max_lr":
+        return f"null is not {describe(entry) if entry.kind in NUMBERS else 'a number'}"
+    if entry.kind == "custom" and entry.address in _RATES and not isinstance(value, int | float | list):
+        return "a number is expected" if value is not None else ""
     return typed(entry, value).problem
+
+
+# Arguments that the catalogue cannot type, as they have no default or several types.
+_RATES = frozenset(
+    f"{SCHEDULER}.{name}" for name in ("total_num_steps", "cycle_min_lr", "cycle_max_lr", "warmup_max_lr")
+)
+
+# Rates of which there may be one for each parameter group (runtime/lr_schedules.py:708).
+_PER_GROUP = frozenset(f"{SCHEDULER}.{name}" for name in ("warmup_min_lr", "warmup_max_lr", "lr_range_test_min_lr"))
+
+
+def _computed_with(entry: Entry) -> bool:
+    """Whether a class computes with an argument when it is made, or at the first step."""
+    return entry.kind in NUMBERS or entry.address.endswith(".betas") or entry.address in _RATES
 
 
 def _knows(version: str, path: str) -> bool:

@@ -6,7 +6,7 @@ Read from DeepSpeed 0.16.9, 0.19.2 and 0.19.8, transformers 5.24.0 and accelerat
 from __future__ import annotations
 
 from translator.frameworks.deepspeed import addresses as at
-from translator.frameworks.deepspeed.settle import auto, batch, optimizer, precision, refusals, schedule
+from translator.frameworks.deepspeed.settle import auto, batch, optimizer, precision, refusals, schedule, uses
 from translator.frameworks.deepspeed.settle.state import State
 from translator.frameworks.deepspeed.values import Auto
 from translator.native import Missing, Native
@@ -33,6 +33,7 @@ def settle(native: Native, *, trainer: str | None = None) -> None:
     optimizer.settle_optimizer(state)
     schedule.settle_schedule(state)
     refusals.check(state)
+    uses.check(state)
     refusals.remarks(state)
 
 

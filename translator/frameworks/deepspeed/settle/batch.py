@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from translator.findings import Level
 from translator.frameworks.deepspeed import addresses as at
 from translator.frameworks.deepspeed.settle.elastic import SECTION, settle_elastic
 from translator.frameworks.deepspeed.settle.state import CONFIG, WORLD_SUPPLY, Number, State
@@ -31,7 +32,14 @@ def settle_degrees(state: State) -> None:
     if mesh:
         dp, reason = mesh, "data_parallel_size (deepspeed/__init__.py:189)"
     elif state.given("sequence_parallel_size") and state.since("0.19.2"):
-        dp = world / sequence
+        stated = state.number("sequence_parallel_size")
+        if not stated and not state.missing("sequence_parallel_size"):
+            dp, reason = 1, f"ranks cannot be divided by sequence_parallel_size, and count as one ({CONFIG}:697)"
+            state.put(at.DP, dp, reason)
+            message = f"ranks cannot be divided by sequence_parallel_size, so batches count one rank ({CONFIG}:697)"
+            state.say("S239", message, "sequence_parallel_size", "write a number from 1", Level.WARNING)
+            return
+        dp = world / (stated or sequence)
         reason = f"the world size over sequence_parallel_size ({CONFIG}:691)"
         if sequence > 1 and dp == int(dp):
             message = "the division leaves a fractional number, so train_batch_size prints as one (8.0)"
@@ -99,6 +107,16 @@ def _numbers(state: State, stated: dict[str, object]) -> bool:
 
 def _partly(state: State, stated: dict[str, object], unknown: list[str]) -> None:
     """One of the sizes waits for the person; the others may follow later."""
+    numbers = {key: value for key in _KEYS if key not in unknown and (value := state.number(key)) is not None}
+    for key, value in numbers.items():
+        if value <= 0:
+            state.say("S201", f"{key} is {value}, and must be more than 0 ({CONFIG}:893)", key, "write a whole number")
+            return
+    train, dp = numbers.pop(at.TRAIN_BATCH, None), state.number(at.DP)
+    if train is not None and dp is not None and train % (dp * math.prod(numbers.values())):
+        others = "".join(f" times {key} {value}" for key, value in numbers.items())
+        message = f"train_batch_size {train} is no multiple of {dp} ranks{others} ({CONFIG}:899)"
+        state.say("S202", message, at.TRAIN_BATCH, "make it a multiple")
     lacking = next(missing for key in unknown if (missing := state.missing(key)))
     for key in _KEYS:
         if key in unknown or stated[key] is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from translator.findings import Level
 from translator.frameworks.deepspeed import addresses as at
 from translator.frameworks.deepspeed.sections import OPTIMIZER, OPTIMIZER_CLASSES, OPTIMIZERS, parameter_entry
-from translator.frameworks.deepspeed.settle import auto
+from translator.frameworks.deepspeed.settle import auto, classes
 from translator.frameworks.deepspeed.settle.state import ENGINE, State
 from translator.native import Missing
 
@@ -18,6 +18,11 @@ _TORCH: dict[str, dict[str, object]] = {
     "sgd": {"lr": 1e-3, "weight_decay": 0.0, "momentum": 0.0},
     "adagrad": {"lr": 1e-2, "weight_decay": 0.0, "eps": 1e-10},
 }
+_FUSED = "ops/adam/fused_adam.py"
+# The class that runs, without and with an offloaded optimizer.
+_CLASSES = {"adam": "FusedAdam", "adamw": "FusedAdam", "lamb": "FusedLamb", "lion": "FusedLion"}
+_CPU_CLASSES = {"adam": "DeepSpeedCPUAdam", "adamw": "DeepSpeedCPUAdam", "adagrad": "DeepSpeedCPUAdagrad"}
+_STAGE_3 = 3
 _NEVER_CLIPS = 1e9  # no norm of a gradient that trains is above
 _NAMES = ("lr", "betas", "eps", "weight_decay")
 # Hugging Face names of optimizers that are AdamW (training_args.py, OptimizerNames).
@@ -29,6 +34,10 @@ _HF_ADAMW = frozenset(
 def settle_optimizer(state: State) -> None:
     """Name, arguments, clipping; everything stays open where neither JSON nor trainer says."""
     kind = state.text("optimizer.type")
+    stated = state.get("optimizer.type")
+    if stated is not None and not kind and not state.missing("optimizer.type"):
+        message = f"optimizer.type cannot be {stated!r}: it is the name of an optimizer"
+        state.say("S216", message, "optimizer.type", "write AdamW, or another name")
     if kind and not state.missing("optimizer.type"):
         _from_json(state, kind)
     elif state.trainer == auto.TRANSFORMERS and not state.section("optimizer"):
@@ -102,12 +111,65 @@ def _refusals(state: State, kind: str, name: str) -> None:
             state.say("S221", f"{kind} does not go with ZeRO ({ENGINE}:1839)", "optimizer.type", fix)
     if name == "lamb" and state.on(at.FP16) and state.number("fp16.loss_scale"):
         state.say("S216", f"Lamb needs dynamic loss scaling ({ENGINE}:1523)", "fp16.loss_scale", "set it to 0")
-    known = name in OPTIMIZERS
-    if not known and state.zero_stage and not state.on("zero_allow_untested_optimizer"):
-        tested = name in {"Adam", "AdamW"}
-        if not tested:
-            message = f"{kind} is torch's own, which ZeRO takes only with zero_allow_untested_optimizer ({ENGINE}:1683)"
-            state.say("S216", message, "optimizer.type", "set zero_allow_untested_optimizer", Level.WARNING)
+    _names(state, kind, name)
+    if name == "muon" and state.zero_stage == _STAGE_3 and state.on("zero_optimization.reduce_scatter"):
+        message = "Muon does not go with reduce_scatter at stage 3 (runtime/zero/stage3.py:339)"
+        state.say("S216", message, "optimizer.type", "set zero_optimization.reduce_scatter to false")
+    if state.on("optimizer.legacy_fusion") and state.text(at.ENGINE_OPTIMIZER) in {"FP16", "BF16"} and name in _ADAM:
+        message = "legacy_fusion calls FusedAdam as apex once had it, which it refuses at the first step"
+        state.say("S216", message, "optimizer.legacy_fusion", "drop it")
+    if name in OPTIMIZERS:
+        _arguments(state, kind, name)
+    elif kind in classes.OPTIMIZERS:
+        _bounds(state, kind)
+
+
+def _names(state: State, kind: str, name: str) -> None:
+    if name not in OPTIMIZERS and kind not in classes.OPTIMIZERS:
+        message = f"optimizer.type {kind!r} is neither DeepSpeed's nor in torch.optim ({ENGINE}:1519)"
+        state.say("S216", message, "optimizer.type", "write AdamW, or another that one of them has")
+        return
+    tested = name in classes.TESTED or kind in {"Adam", "AdamW", "Adagrad"} or name in _ONE_BIT
+    if tested or not state.zero_stage or state.on("zero_allow_untested_optimizer"):
+        return
+    message = f"ZeRO takes {kind} only with zero_allow_untested_optimizer ({ENGINE}:1683)"
+    state.say("S216", message, "optimizer.type", "set zero_allow_untested_optimizer, or use AdamW")
+
+
+def _arguments(state: State, kind: str, name: str) -> None:
+    """Arguments that one of DeepSpeed's classes takes, and the one in force does not (runtime/engine.py:1782)."""
+    from translator.catalogue import load
+
+    if state.on(f"{OPTIMIZER}.torch_adam"):
+        if name in _ADAM:
+            _bounds(state, "Adam")
+        return
+    offloaded = state.text("zero_optimization.offload_optimizer.device") in {"cpu", "nvme"}
+    wanted = _CPU_CLASSES.get(name) if offloaded else _CLASSES.get(name)
+    if wanted is None:
+        return
+    catalogue = load("deepspeed", state.native.version)
+    for address in [key for key in state.native.given if key.startswith(f"{OPTIMIZER}.")]:
+        argument = address.rpartition(".")[2]
+        takes = {entry.key.split(".")[2] for entry in catalogue.by_address(address)}
+        if takes and (argument == "adamw_mode" or (wanted not in takes and argument not in classes.POPPED)):
+            message = f"{kind} is {wanted} here, which takes no {argument}; the engine stops at it"
+            state.say("R132", message, address, "drop it")
+    if state.on(f"{OPTIMIZER}.amsgrad") and wanted in {"FusedAdam", "FusedLamb"}:
+        state.say("S216", f"{wanted} cannot do amsgrad ({_FUSED}:88)", f"{OPTIMIZER}.amsgrad", "drop it")
+
+
+def _bounds(state: State, kind: str) -> None:
+    """torch's classes check their arguments (torch/optim/adam.py:58 at 2.13.0); DeepSpeed's do not."""
+    for name in ("lr", "eps", "weight_decay"):
+        value = state.number(f"{OPTIMIZER}.{name}")
+        if value is not None and value < 0:
+            message = f"{OPTIMIZER}.{name} cannot be {value}: torch's {kind} takes none below 0"
+            state.say("S216", message, f"{OPTIMIZER}.{name}", "write a number that is not below 0")
+    betas = state.get(f"{OPTIMIZER}.betas")
+    if isinstance(betas, list) and any(isinstance(beta, int | float) and not 0 <= beta < 1 for beta in betas):
+        message = f"{OPTIMIZER}.betas cannot be {betas}: torch's {kind} takes numbers from 0 to below 1"
+        state.say("S216", message, f"{OPTIMIZER}.betas", "write two numbers from 0 to below 1")
 
 
 def _from_trainer(state: State) -> None:
@@ -154,6 +216,10 @@ def settle_clip(state: State) -> None:
             now = "on, at 1.0" if state.since("0.19.8") else "off"
             message = f"without gradient_clipping, clipping is {now} in {state.native.version}; 0.19.8 changed that"
             state.note("S225", message, "gradient_clipping", "write the key")
+    elif isinstance(value, bool):
+        state.put(at.CLIP, float(value), "gradient_clipping")
+        message = f"gradient_clipping {str(value).lower()} counts as {float(value)}"
+        state.say("S225", message, "gradient_clipping", "write a number", Level.WARNING)
     else:
         message = f"gradient_clipping is {value!r}, which fails at the first step"
         state.say("S225", message, "gradient_clipping", "write a number")

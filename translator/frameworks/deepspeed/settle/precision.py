@@ -62,6 +62,9 @@ def _both(state: State, old: str, new: str) -> None:
 def settle_precision(state: State, *, pipelined: bool = False) -> None:
     """Types of compute, weights, gradients and reduction; ``pipelined`` under the pipeline's engine."""
     fp16, bf16 = state.on(at.FP16), state.on(at.BF16)
+    _communication(state)
+    if not state.missing(at.STAGE):
+        _master_refusals(state)
     for name in ("fp16", "bf16"):
         if state.missing(f"{name}.enabled") is not None:
             return
@@ -96,6 +99,13 @@ def _gradients(state: State, compute: str) -> None:
         state.say("S209", f"{_GRAD} cannot be {stated!r} ({CONFIG}:99)", _GRAD, "write fp32, bf16 or fp16")
 
 
+def _communication(state: State) -> None:
+    for key in (_COMM, _SEQUENCE_COMM):
+        value = state.get(key)
+        if value is not None and (not isinstance(value, str) or value.lower() not in _COMMUNICATION):
+            state.say("S205", f"{key} cannot be {value!r} ({CONFIG}:219)", key, "write fp16, bf16 or fp32")
+
+
 def _reduction(state: State, compute: str) -> None:
     sequence = state.whole(at.SEQUENCE, 1) > 1
     address = _SEQUENCE_COMM if sequence else _COMM
@@ -106,7 +116,6 @@ def _reduction(state: State, compute: str) -> None:
             continue
         name = value.lower() if isinstance(value, str) else value
         if name not in _COMMUNICATION:
-            state.say("S205", f"{key} cannot be {value!r} ({CONFIG}:219)", key, "write fp16, bf16 or fp32")
             continue
         if name != value:
             state.put(key, name, f"in small letters ({CONFIG}:208)")
@@ -116,26 +125,51 @@ def _reduction(state: State, compute: str) -> None:
     state.put(at.REDUCE_DTYPE, found, address if given else f"as the model ({ENGINE}:1232)")
 
 
+_LOW = {"fp16": "fp16.fp16_master_weights_and_grads", "bf16": "bf16.bf16_master_weights_and_grads"}
+
+
 def _master(state: State, compute: str) -> None:
-    """The optimizer's own copy of the weights (runtime/config.py:993-1005 at 0.19.2)."""
-    low = {"fp16": "fp16.fp16_master_weights_and_grads", "bf16": "bf16.bf16_master_weights_and_grads"}
-    for name, address in low.items():
-        if not state.on(address):
-            continue
+    """The optimizer's own copy of the weights."""
+    low = _LOW.get(compute)
+    if low is not None and state.on(low):
+        state.put(at.MASTER_DTYPE, compute, low)
+    else:
+        state.put(at.MASTER_DTYPE, None if compute == "fp32" else "fp32", "16-bit models keep an fp32 copy")
+
+
+def _master_refusals(state: State) -> None:
+    """What 16-bit master weights need (runtime/config.py:993-1005 at 0.19.2)."""
+    for address in _LOW.values():
         fine = state.zero_stage == 2 if not state.since("0.19.2") else state.zero_stage in {1, 2, 3}
-        if not fine and (state.since("0.19.2") or state.on("fp16.enabled")):
+        if state.on(address) and not fine and (state.since("0.19.2") or state.on(at.FP16)):
             message = f"{address} needs ZeRO stage {'1, 2 or 3' if state.since('0.19.2') else '2'} ({CONFIG}:993)"
             state.say("S206", message, address)
-        if compute == name:
-            state.put(at.MASTER_DTYPE, name, address)
     if state.on("bf16.bf16_optimizer_states"):
         if state.zero_stage not in {1, 2, 3}:
             state.say("S206", f"bf16_optimizer_states needs ZeRO ({CONFIG}:1002)", "bf16.bf16_optimizer_states")
-        elif not state.on(low["bf16"]):
+        elif not state.on(_LOW["bf16"]):
             message = f"bf16_optimizer_states needs bf16_master_weights_and_grads ({CONFIG}:1005)"
             state.say("S207", message, "bf16.bf16_optimizer_states")
-    if at.MASTER_DTYPE not in state.native.values:
-        state.put(at.MASTER_DTYPE, None if compute == "fp32" else "fp32", "16-bit models keep an fp32 copy")
+    _offloaded_master(state, *(state.on(address) for address in _LOW.values()))
+
+
+def _offloaded_master(state: State, half: bool, brain: bool) -> None:
+    """They are for an offloaded Adam, or for bf16 states on the card (runtime/base_optimizer.py:467 at 0.19.2)."""
+    if not (half or brain) or state.zero_stage not in {1, 2, 3} or not state.since("0.19.2"):
+        return
+    address = _LOW["fp16" if half else "bf16"]
+    if half and brain:
+        state.say("S206", "fp16 and bf16 master weights exclude each other (runtime/base_optimizer.py:482)", address)
+        return
+    offloaded = state.text("zero_optimization.offload_optimizer.device") in {"cpu", "nvme"}
+    if not half and state.on("bf16.bf16_optimizer_states") and not offloaded:
+        return
+    kind = state.text("optimizer.type").lower()
+    if offloaded and (kind in {"adam", "adamw", ""} and not state.on("optimizer.params.torch_adam")):
+        return
+    message = f"{address} needs an optimizer that is offloaded to the CPU, and Adam (runtime/base_optimizer.py:493)"
+    fix = "set zero_optimization.offload_optimizer.device to cpu" + ("" if half else ", or bf16_optimizer_states")
+    state.say("S206", message, address, fix)
 
 
 def _engine_optimizer(state: State, compute: str, *, pipelined: bool) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from translator.findings import Level
 from translator.frameworks.deepspeed import addresses as at
+from translator.frameworks.deepspeed.settle import auto
 from translator.frameworks.deepspeed.settle.precision import dtype_name
 from translator.frameworks.deepspeed.settle.state import CONFIG, ENGINE, State
-from translator.native import Missing
 
 _TAGS = frozenset({"WARN", "IGNORE", "FAIL"})
 _WRITERS = frozenset({"MOCK", "PYTHON", "FAST"})
 _UNITS = frozenset({"REPLICA", "SOCKET", "MACHINE"})
 _CHECKPOINTING = "activation_checkpointing"
 _AUTOTP_STAGES = 2
+_WRITER = "checkpoint.writer.type"
 _POWER = "fp16.initial_scale_power"
-_LARGEST_POWER = 127  # of a 32-bit scale
+_LARGEST_POWER = 1023  # of a floating-point number
 
 
 def check(state: State) -> None:
@@ -45,12 +46,20 @@ def remarks(state: State) -> None:
         message = f"parameters are only offloaded at stage 3; at stage {state.zero_stage} the section does nothing"
         state.say("S240", message, "zero_optimization.offload_param.device", "", Level.WARNING)
     if state.on("flops_profiler.enabled") and not state.on("wall_clock_breakdown"):
-        state.put("wall_clock_breakdown", True, f"flops_profiler.enabled ({CONFIG}:830)")
+        state.put("wall_clock_breakdown", True, f"flops_profiler.enabled ({CONFIG}:821)")
     if state.section("compile") and state.on("compile.deepcompile"):
         state.note("S241", "nothing is compiled unless the program calls engine.compile()", "compile.deepcompile")
 
 
 def _parallel(state: State) -> None:
+    stage = state.native.given.get(at.STAGE)
+    if state.trainer == auto.TRANSFORMERS and stage is not None and stage.written == "zero_optimization":
+        message = "transformers takes zero_optimization for an object, and stops at a switch"
+        state.say("S213", message, at.STAGE, 'write {"stage": 1}')
+    autocast = dtype_name(state.text("torch_autocast.dtype")) if state.on("torch_autocast.enabled") else None
+    if autocast == "fp16" and state.on(at.FP16) and not state.zero_stage:
+        message = f"torch_autocast in fp16 beside fp16 needs ZeRO: its scaler finds no gradients ({ENGINE}:356)"
+        state.say("S204", message, "torch_autocast.enabled", "turn one of them off")
     tensor = state.whole("tensor_parallel.autotp_size")
     if tensor > 1 and state.zero_stage > _AUTOTP_STAGES:
         state.say("S210", f"AutoTP does not go with ZeRO stage 3 ({ENGINE}:575)", "tensor_parallel.autotp_size")
@@ -68,12 +77,31 @@ def _types(state: State) -> None:
     if stated and compute and dtype_name(stated) != compute:
         message = f"data_types.param_dtype {stated} is not the model's type, which is {compute} ({ENGINE}:1340)"
         state.say("S209", message, "data_types.param_dtype", "drop it, or turn that precision on")
+    for address in ("data_types.buffer_dtype", "torch_autocast.dtype"):
+        value = state.get(address)
+        if address == "data_types.buffer_dtype" and compute in {"", "fp32"}:
+            continue
+        null = value is None and (address != "torch_autocast.dtype" or not state.given(address))
+        if null or state.missing(address) or (isinstance(value, str) and dtype_name(value)):
+            continue
+        message = f"{address} cannot be {value!r} ({CONFIG}:98)"
+        state.say("S209", message, address, "write bf16, fp16 or fp32")
+    modules = state.get("torch_autocast.lower_precision_safe_modules")
+    if isinstance(modules, list) and not all(isinstance(name, str) for name in modules):
+        message = f"torch_autocast.lower_precision_safe_modules is a list of names of classes ({CONFIG}:192)"
+        state.say("S209", message, "torch_autocast.lower_precision_safe_modules", "write names")
 
 
 def _scale(state: State) -> None:
     """The first loss scale is two to a power (runtime/fp16/loss_scaler.py), which has to be a number."""
+    scale = state.number("fp16.loss_scale")
+    if scale is not None and scale < 0:
+        message = f"fp16.loss_scale cannot be {scale}: 0 is a dynamic one (runtime/precision_config.py:130)"
+        state.say("S204", message, "fp16.loss_scale", "write 0, or a number above it")
     power = state.number(_POWER)
-    if power is not None and not -_LARGEST_POWER <= power <= _LARGEST_POWER:
+    if power is not None and abs(power) > _LARGEST_POWER and not state.on(at.FP16):
+        state.put(_POWER, 16, "fp16 is off, and the scale is not used")
+    elif power is not None and not -_LARGEST_POWER <= power <= _LARGEST_POWER:
         message = f"{_POWER} cannot be {power}: two to that power is no floating-point number"
         state.say("S204", message, _POWER, "write a small number; the default is 16")
         state.lack(_POWER, str(power), "two to that power is no floating-point number", "write a smaller one")
@@ -81,13 +109,19 @@ def _scale(state: State) -> None:
 
 def _checkpoint(state: State) -> None:
     tag = state.get("checkpoint.tag_validation")
-    if isinstance(tag, str) and not isinstance(tag, Missing) and tag.upper() not in _TAGS:
+    stated = state.given("checkpoint.tag_validation") and not state.missing("checkpoint.tag_validation")
+    if stated and (not isinstance(tag, str) or tag.upper() not in _TAGS):
         message = f"checkpoint.tag_validation cannot be {tag!r} ({CONFIG}:610)"
         state.say("S218", message, "checkpoint.tag_validation", "write Warn, Ignore or Fail")
     pipeline = state.get("checkpoint.parallel_write.pipeline_stage")
     if pipeline not in (True, False):
         message = f"checkpoint.parallel_write.pipeline_stage cannot be {pipeline!r} ({CONFIG}:619)"
         state.say("S218", message, "checkpoint.parallel_write.pipeline_stage", "write true or false")
+    units = state.text("checkpoint.writer.data_parallel")
+    if state.section("checkpoint.writer") and not units and state.whole(at.TENSOR, 1) < 2 and state.since("0.19.2"):
+        message = "a checkpoint.writer without data_parallel looks for a rank that only model parallelism has"
+        fix = "write data_parallel: replica, socket or machine"
+        state.say("S218", f"{message} (runtime/model_checkpointing/data_parallel_writer_factory.py:95)", _WRITER, fix)
     for name, allowed in (("type", _WRITERS), ("data_parallel", _UNITS)):
         value = state.get(f"checkpoint.writer.{name}")
         if isinstance(value, str) and value.upper() not in allowed:
@@ -102,8 +136,6 @@ def _sections(state: State) -> None:
     for name, value in wholes:
         if isinstance(value, dict) and "enabled" not in value:
             state.say("S222", f"{name} needs enabled", name, "write it")
-    if any(item.address.startswith("amp.") for item in state.native.unknown) and not state.given("amp.enabled"):
-        state.say("S222", "amp needs enabled", "amp.enabled", "write it")
     learning = state.get("data_efficiency.data_sampling.curriculum_learning")
     if isinstance(learning, dict) and learning.get("enabled") and "curriculum_metrics" not in learning:
         message = "curriculum learning is on and has no curriculum_metrics (runtime/data_pipeline/config.py:92)"

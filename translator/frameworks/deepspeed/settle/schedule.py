@@ -20,8 +20,8 @@ from translator.findings import Level
 from translator.frameworks.deepspeed import addresses as at
 from translator.frameworks.deepspeed import schedules
 from translator.frameworks.deepspeed.sections import SCHEDULER, SCHEDULER_CLASSES, parameter_entry
-from translator.frameworks.deepspeed.settle import auto
-from translator.frameworks.deepspeed.settle.state import State
+from translator.frameworks.deepspeed.settle import auto, classes
+from translator.frameworks.deepspeed.settle.state import ENGINE, State
 from translator.native import Missing
 
 _FILE = "runtime/lr_schedules.py"
@@ -39,6 +39,10 @@ _TRAINER_DECAY = {
 def settle_schedule(state: State) -> None:
     """The scheduler of the JSON, else the trainer's, else none."""
     kind = state.text("scheduler.type")
+    stated = state.get("scheduler.type")
+    if stated is not None and not kind and not state.missing("scheduler.type"):
+        message = f"scheduler.type cannot be {stated!r}: it is the name of a scheduler"
+        state.say("S217", message, "scheduler.type", f"write one of {', '.join(SCHEDULER_CLASSES)}")
     if kind and not state.missing("scheduler.type"):
         _from_json(state, kind)
     elif state.trainer == auto.TRANSFORMERS and not state.section("scheduler"):
@@ -54,7 +58,13 @@ def _from_json(state: State, kind: str) -> None:
     state.put(at.SCHEDULE, kind, "scheduler.type")
     for name in ("lr_scheduler_type", "lr_scheduler_kwargs"):
         state.idle(f"hf.{name}", kind, "the JSON has a scheduler, which transformers takes instead")
+    _needs(state, kind)
     if kind not in SCHEDULER_CLASSES:
+        if kind not in classes.SCHEDULERS:
+            message = f"scheduler.type {kind!r} is neither DeepSpeed's nor in torch.optim.lr_scheduler ({ENGINE}:1431)"
+            state.say("S217", message, "scheduler.type", f"write one of {', '.join(SCHEDULER_CLASSES)}")
+            _without_fields(state, kind)
+            return
         message = f"{kind} is looked up in torch.optim.lr_scheduler; its curve is not known here"
         state.note("S217", message, "scheduler.type")
         _without_fields(state, kind)
@@ -73,6 +83,33 @@ def _from_json(state: State, kind: str) -> None:
         _cosine(state)
     else:
         _cycles(state, kind)
+
+
+def _needs(state: State, kind: str) -> None:
+    """Arguments without a default, sizes that are divided by, and what torch's schedulers ask of the optimizer."""
+    if kind == "OneCycle":
+        for name in ("cycle_min_lr", "cycle_max_lr"):
+            if not state.given(f"{SCHEDULER}.{name}"):
+                state.say("S217", f"OneCycle needs {name} ({_FILE}:442)", "scheduler.type", f"write {name}")
+        first = state.get(f"{SCHEDULER}.cycle_first_step_size")
+        if first == 0 and not state.get(f"{SCHEDULER}.cycle_second_step_size"):
+            message = f"a cycle of no steps is divided by ({_FILE}:486)"
+            state.say("S217", message, f"{SCHEDULER}.cycle_first_step_size", "write a number of steps")
+    elif kind == "LRRangeTest" and state.get(f"{SCHEDULER}.lr_range_test_step_size") == 0:
+        message = f"lr_range_test_step_size is divided by, and cannot be 0 ({_FILE}:344)"
+        state.say("S217", message, f"{SCHEDULER}.lr_range_test_step_size", "write a number of steps")
+    elif kind in classes.SCHEDULERS:
+        needed, _ = classes.SCHEDULERS[kind]
+        given = {item.address.rpartition(".")[2] for item in state.native.unknown if item.address.startswith(SCHEDULER)}
+        given |= {address.rpartition(".")[2] for address in state.native.given if address.startswith(SCHEDULER)}
+        lacking = ", ".join(sorted(needed - given))
+        if lacking:
+            state.say("S217", f"torch's {kind} needs {lacking}", "scheduler.type", f"write {lacking}")
+        wrapper = state.text(at.ENGINE_OPTIMIZER)
+        if wrapper not in {"", "none", "AMP"}:
+            message = f"torch's {kind} takes torch's optimizers, and the engine wraps this one ({ENGINE}:1425)"
+            fix = f"write one of {', '.join(SCHEDULER_CLASSES)}, or make the scheduler in the program"
+            state.say("S217", message, "scheduler.type", fix)
 
 
 def _cycles(state: State, kind: str) -> None:
@@ -130,7 +167,7 @@ def _warmup(state: State, kind: str) -> None:
     _warmup_length(state)
     _copy(state, f"{SCHEDULER}.warmup_min_lr", "@schedule.start")
     peak = f"{SCHEDULER}.warmup_max_lr"
-    if kind == schedules.WARMUP and not state.given(peak) and state.since("0.19.2"):
+    if state.get(peak) is None and not state.missing(peak) and state.since("0.19.2"):
         _copy(state, _LR, "@schedule.peak")
     else:
         _copy(state, peak, "@schedule.peak")
