@@ -26,8 +26,8 @@ from translator.spec import Touches, index, leaves
 from translator.spec_file import to_yaml
 
 NEW = "model.flavour_of_the_month"
-# A rule or a formula is about certain fields, and may name those that it needs.
-RULES = ("checks", "differences", "memory")
+# A rule, a formula or a concept is about certain fields, and may name those that it needs.
+RULES = ("checks", "comparison", "differences", "memory")
 FIELD = {"path": NEW, "type": "int", "ge": 1, "touches": "memory", "doc": "what no framework has yet"}
 
 
