@@ -37,7 +37,7 @@ examples:
   ttx report train.sh --to torchtitan@0.2.2 --gpu b200 -o reports/
   ttx report old.sh new.toml -o report.md
 """
-_NAME = "report"
+_NAME, _FOLDER = "report", "out/"
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -120,7 +120,8 @@ def _of_conversion(parsed: argparse.Namespace) -> Report:
     source = _load(parsed.source)
     done = api.convert(source, target, framework=parsed.framework, options=read_options(parsed), nearest=parsed.nearest)
     line = _convert_line(parsed, source.name, f"{done.target}@{done.version}")
-    choices = Choices(parsed.gpu or _preferred(), parsed.network, (Command("convert it", line),))
+    commands = Command("convert it", line), Command("check the result", f"ttx check {_FOLDER}")
+    choices = Choices(parsed.gpu or _preferred(), parsed.network, commands, _FOLDER)
     return of_conversion(source, done, choices)
 
 
@@ -132,8 +133,11 @@ def _target(parsed: argparse.Namespace, target_of: object) -> str:
 
 
 def _of_two(parsed: argparse.Namespace) -> Report:
+    import shlex
+
     from translator import api
     from translator.report.build import Choices, of_two
+    from translator.report.model import Command
 
     words = parsed.overrides
     if len(words) != 1 or ("=" in words[0] and not os.path.exists(words[0])):
@@ -145,7 +149,8 @@ def _of_two(parsed: argparse.Namespace) -> Report:
     options = read_options(parsed)
     one = api.read(left, framework=parsed.framework, options=options)
     other = _second(right, parsed.second or parsed.framework, parsed)
-    return of_two((left, right), (one, other), Choices(parsed.gpu or _preferred(), parsed.network))
+    commands = (Command("compare the values", f"ttx diff {shlex.join((left.name, right.name))}"),)
+    return of_two((left, right), (one, other), Choices(parsed.gpu or _preferred(), parsed.network, commands))
 
 
 def _second(source: Source, framework: str | None, parsed: argparse.Namespace) -> Reading:
@@ -181,5 +186,5 @@ def _convert_line(parsed: argparse.Namespace, source: str, target: str) -> str:
         words += [word for value in values for word in (option, value)]
     for option, number in (("--launch", parsed.launch), ("--world-size", parsed.world_size)):
         words += [option, str(number)] if number is not None else []
-    words += ["--to", target, *(["--nearest"] if parsed.nearest else []), "-o", "out/"]
+    words += ["--to", target, *(["--nearest"] if parsed.nearest else []), "-o", _FOLDER]
     return shlex.join(words)

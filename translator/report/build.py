@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from translator.errors import TtxError
+from translator.errors import SourceError
 from translator.printable import one_line
 from translator.report.code import Files
 from translator.report.model import Check, Command, FieldGroup, FieldRow, Report, Side
@@ -26,15 +26,22 @@ _MARKS = {"error": "training", "warning": "loss", "note": "kept"}
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a report is drawn up for: the card and the links by name, and the command lines that go with it."""
+    """What a report is drawn up for: the card and the links by name, and the command lines that go with it.
+
+    ``folder`` is where those put the result.
+    """
 
     gpu: str | None = None
     network: str | None = None
     commands: tuple[Command, ...] = ()
+    folder: str = ""
 
 
 def of_conversion(source: Source, done: Conversion, choices: Choices | None = None) -> Report:
-    """The report of a conversion; ``source`` is the text that was converted. Raises UsageError for an unknown card."""
+    """The report of a conversion; ``source`` is the text that was converted.
+
+    Raises UsageError for an unknown card or network.
+    """
     from translator import api
     from translator.report import ledger
     from translator.report.todo import of_conversion as decisions
@@ -63,6 +70,7 @@ def of_conversion(source: Source, done: Conversion, choices: Choices | None = No
     )
     return Report(
         f"{left.title} to {right.title}",
+        _subject(done.source),
         verdict,
         not lost,
         counts,
@@ -74,13 +82,13 @@ def of_conversion(source: Source, done: Conversion, choices: Choices | None = No
         _meanings(done.source, done.back, differences, before),
         curves,
         why,
-        [*_told(choices.commands), *_launch(done.rendered.files)],
+        [*_told(choices.commands), *_launch(done.rendered.files, choices.folder)],
         [one_line(name, 200) for name in after.texts],
     )
 
 
 def of_two(sources: tuple[Source, Source], readings: tuple[Reading, Reading], choices: Choices | None = None) -> Report:
-    """The report of two configurations side by side. Raises UsageError for an unknown card."""
+    """The report of two configurations side by side. Raises UsageError for an unknown card or network."""
     from translator import api
     from translator.diffing import diff
     from translator.report.todo import of_two as decisions
@@ -109,14 +117,15 @@ def of_two(sources: tuple[Source, Source], readings: tuple[Reading, Reading], ch
     groups = _fields(found.differences)
     return Report(
         f"{left.title} and {right.title}",
+        _subject(readings[0]),
         f"{count(altering, 'difference alters', 'differences alter')} training."
         if altering
         else "Both train the same.",
         not altering,
-        [(group.heading, len(group.rows)) for group in groups],
+        [(group.touches, len(group.rows)) for group in groups],
         left,
         right,
-        decisions(found.differences, left, right, found.findings),
+        decisions(found.differences, files[0], (left, right), found.findings),
         [],
         groups,
         _meanings(*readings, found.findings, files[0]),
@@ -136,6 +145,29 @@ def completed(done: Conversion) -> Reading:
     return replace(done.back, flat=known)
 
 
+def _subject(reading: Reading) -> str:
+    """The model, the ranks and the length of the run, as far as they are known."""
+    from translator.schedules import curve_of
+
+    known = {leaf: value for leaf, value in reading.flat.items() if isinstance(value, int)}
+    parts = [
+        said.format(*(known[leaf] for leaf in needed))
+        for said, *needed in _SUBJECT
+        if all(leaf in known for leaf in needed)
+    ]
+    curve = curve_of(reading.flat)
+    return ", ".join([*parts, *([count(curve.total, "step")] if curve is not None else [])]) or "not known"
+
+
+_SUBJECT = (
+    ("{:,} layers", "model.layers"),
+    ("hidden size {:,}", "model.hidden"),
+    ("{:,} experts", "model.moe.experts"),
+    ("{:,} ranks", "parallel.world_size"),
+    ("{:,} sequences of {:,} tokens in a step", "batch.global_batch", "batch.seq_len"),
+)
+
+
 def _side(key: str, label: str, reading: Reading, name: str) -> Side:
     from translator import frameworks
 
@@ -145,13 +177,15 @@ def _side(key: str, label: str, reading: Reading, name: str) -> Side:
 
 def _costs(side: Side, reading: Reading, choices: Choices) -> Side:
     """The side with memory, compute, layout and communication, or with the reason why one is missing."""
+    from translator.communication.links import DEFAULT as LINKS
+    from translator.communication.links import network
     from translator.memory.estimate import estimate_reading, job_of_reading
     from translator.memory.hardware import DEFAULT, gpu
     from translator.memory.report import report
     from translator.report import cost
     from translator.report.layout import layout
 
-    card = gpu(choices.gpu or DEFAULT)
+    card, links = gpu(choices.gpu or DEFAULT), network(choices.network or LINKS)
     found: dict[str, Any] = {}
     unknown: dict[str, str] = {}
     if reading.native is None:
@@ -160,24 +194,18 @@ def _costs(side: Side, reading: Reading, choices: Choices) -> Side:
     try:
         job, _ = job_of_reading(reading, "what a rank holds")
         found["layout"] = layout(job)
-    except TtxError as error:
+    except SourceError as error:
         return replace(side, unknown=dict.fromkeys(("memory", "layout", "traffic"), text(str(error))))
     try:
         estimated = report(estimate_reading(reading), card)
         found["memory"], found["compute"] = cost.memory(estimated), cost.compute(estimated)
-    except TtxError as error:
+    except SourceError as error:
         unknown["memory"] = text(str(error))
     try:
-        found["traffic"] = cost.traffic(job, choices.network or _network())
-    except TtxError as error:
+        found["traffic"] = cost.traffic(job, links)
+    except SourceError as error:
         unknown["traffic"] = text(str(error))
     return replace(side, **found, unknown=unknown)
-
-
-def _network() -> str:
-    from translator.communication.links import DEFAULT
-
-    return DEFAULT
 
 
 def _texts(source: Source, places: Iterable[Place | None]) -> dict[str, str]:
@@ -231,12 +259,12 @@ def _told(commands: Iterable[Command]) -> list[Command]:
     return [Command(text(each.purpose), text(each.line)) for each in commands]
 
 
-def _launch(files: Mapping[str, str]) -> list[Command]:
+def _launch(files: Mapping[str, str], folder: str) -> list[Command]:
     """How the result is started: by the script among its files."""
     import shlex
 
     scripts = [name for name in files if name.endswith(".sh")]
-    return [Command("start the result", text(f"bash {shlex.quote(name)}")) for name in scripts]
+    return [Command("start the result", text(f"bash {shlex.quote(f'{folder}{name}')}")) for name in scripts]
 
 
 def _origins(differences: Sequence[Difference], key: str) -> list[LeafOrigin]:

@@ -8,6 +8,7 @@ from translator.report.model import Bar, Compute, Memory, Traffic, TransferLine
 from translator.report.words import text
 
 if TYPE_CHECKING:
+    from translator.communication.links import Network
     from translator.memory.report import MemoryReport, StageLine
     from translator.memory.sizes import Job
 
@@ -56,13 +57,12 @@ def compute(found: MemoryReport) -> Compute:
     return Compute(float(flops.training), float(flops.recomputed), tokens, ranks, peak, ideal)
 
 
-def traffic(job: Job, network_name: str) -> Traffic:
-    """What a rank sends in a step. Raises SourceError where the framework has no account, UsageError for a network."""
+def traffic(job: Job, links: Network) -> Traffic:
+    """What a rank sends in a step. Raises SourceError where the framework has no account."""
     import numpy as np
 
-    from translator.communication import communication_of, network
+    from translator.communication import communication_of
 
-    links = network(network_name)
     lines: list[TransferLine] = []
     for transfer in communication_of(job):
         sent = np.asarray(transfer.sent_bytes, dtype=float)

@@ -19,6 +19,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
     found = [
         ("From" if report.ledger else left.label, f"{left.title}, {left.name}"),
         ("To" if report.ledger else right.label, f"{right.title}, {right.name}"),
+        ("Run", report.subject),
         (
             "Options" if report.ledger else "Differences",
             ", ".join(f"{number} {name.lower()}" for name, number in report.counts) or "none",

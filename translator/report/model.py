@@ -280,9 +280,13 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report: of a conversion (then ``ledger`` says what became of every option), or of two configurations."""
+    """A report: of a conversion (then ``ledger`` says what became of every option), or of two configurations.
+
+    ``subject`` says in a line what is trained, and how long.
+    """
 
     title: str
+    subject: str
     verdict: str
     same_training: bool
     counts: list[tuple[str, int]]

@@ -45,19 +45,26 @@ def of_conversion(
     return found
 
 
-def of_two(differences: Sequence[Difference], left: Side, right: Side, findings: Sequence[Finding]) -> list[Decision]:
-    """What two configurations leave to decide: every difference that alters training, meant or not."""
+def of_two(
+    differences: Sequence[Difference], files: Files, sides: tuple[Side, Side], findings: Sequence[Finding]
+) -> list[Decision]:
+    """What two configurations leave to decide: every difference that alters training, meant or not.
+
+    ``files`` are those of the left side.
+    """
+    left, right = sides
     found = [
         Decision(
-            "meant?",
+            "meant or not",
             each.field,
             f"{left.label} says {_said(each.left)}, {right.label} says {_said(each.right)}",
             "make both say the same, or note why they differ",
+            files.link(each.left_origin.place) if each.left_origin is not None else None,
         )
         for each in differences
         if each.alters_training
     ]
-    return [*found, *_meant(findings, None), *_fitting(left, right)]
+    return [*found, *_meant(findings, files), *_fitting(left, right)]
 
 
 def _said(value: object) -> str:
@@ -80,14 +87,14 @@ def _refused(findings: Iterable[Finding], side: Side) -> list[Decision]:
     ]
 
 
-def _meant(findings: Iterable[Finding], files: Files | None) -> list[Decision]:
+def _meant(findings: Iterable[Finding], files: Files) -> list[Decision]:
     return [
         Decision(
             "align or accept",
             each.code,
             _title(each),
             text(each.fix),
-            files.link(each.place) if files is not None else None,
+            files.link(each.place),
         )
         for each in findings
         if each.level.value == "warning"

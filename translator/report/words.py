@@ -19,11 +19,11 @@ TOUCHED = {
     Touches.NOTHING: "Touches nothing",
 }
 ALTERED = {
-    Touches.TRAINING: "Alters training",
-    Touches.MEMORY: "Alters memory",
-    Touches.SPEED: "Alters speed",
-    Touches.OPERATION: "Alters operation: data, checkpoints, logging",
-    Touches.NOTHING: "Alters nothing",
+    Touches.TRAINING: "Differences that alter training",
+    Touches.MEMORY: "Differences that alter memory",
+    Touches.SPEED: "Differences that alter speed",
+    Touches.OPERATION: "Differences that alter operation: data, checkpoints, logging",
+    Touches.NOTHING: "Differences that alter nothing",
 }
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
