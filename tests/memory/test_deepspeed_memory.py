@@ -91,6 +91,23 @@ def test_buckets_are_counted_in_elements() -> None:
     assert bucket(10_000_000, overlap=False) == pytest.approx(2e7)
 
 
+def test_a_bucket_is_a_buffer_of_its_full_size_however_small_the_model_is() -> None:
+    def buckets(**zero: object) -> float:
+        account = estimated({"reduce_bucket_size": 10**12, **zero}).account
+        terms = [*account.state, *account.phases["backward pass of a layer"]]
+        return float(sum(term.amount[0, 0] for term in terms if term.name == "buckets of gradients"))
+
+    assert buckets(stage=1) == buckets(stage=3, overlap_comm=True) == 2e12
+    assert buckets(stage=2, contiguous_gradients=False) < 2e11
+
+
+def test_zero_keeps_a_copy_of_its_partition_even_in_fp32(whole: float) -> None:
+    for stage, share in ((0, 16.0), (1, 8 + 12 / RANKS), (2, 4 + 16 / RANKS), (3, 20 / RANKS)):
+        found = estimated({"stage": stage}, bf16={"enabled": False})
+        held = state(found, Kind.PARAMETERS, Kind.GRADIENTS, Kind.OPTIMIZER)
+        assert held == pytest.approx(share * whole, rel=0.01), stage
+
+
 def test_offloading_moves_the_optimizer_to_host_memory(whole: float) -> None:
     found = estimated({"stage": 3, "offload_optimizer": {"device": "cpu"}})
     assert state(found, Kind.OPTIMIZER) == 0

@@ -17,8 +17,9 @@ def account(job: Job, stages: Stages) -> Account:
     """All terms of a job. Source: the modules of this folder name it term by term."""
     kept = _activations.saved(job, stages)
     on_the_way = _state.on_the_way(job, stages)
+    stays = _state.bucket(job, stages) if _state.stage(job) == 3 else []
     return Account(
-        state=[*_state.terms(job, stages), *_activations.buffers(job, stages)],
+        state=[*_state.terms(job, stages), *stays, *_activations.buffers(job, stages)],
         phases={
             "loss of the last micro batch": [*kept, *on_the_way, *_activations.loss(job, stages)],
             "backward pass of a layer": [*kept, *on_the_way, *_activations.backward(job, stages)],

@@ -67,8 +67,9 @@ def terms(job: Job, stages: Stages) -> list[Term]:
         Term("gradients", Kind.GRADIENTS, summed * accumulate * (1 - _offloaded(job) * (zero >= 2))),
         Term("moments", Kind.OPTIMIZER, optimized * _moment_bytes(job)),
     ]
-    if compute < 4 and job.flat.get("precision.master") != job.flat.get("precision.parameters"):
-        terms.append(Term("masters", Kind.OPTIMIZER, optimized * 4))
+    # ZeRO clones its partition whatever the types are (``stage_1_and_2.py:477``, 0.19.2).
+    if zero >= 1 or (compute < 4 and job.flat.get("precision.master") != job.flat.get("precision.parameters")):
+        terms.append(Term("masters", Kind.OPTIMIZER, optimized * job.bytes_of("precision.master", "fp32")))
     if zero == 1 and compute < 4 and accumulate == 4:
         terms.append(Term("gradients before they are added up", Kind.GRADIENTS, found * compute))
     secondary = _number(job, "zero_hpz_partition_size", 1)
@@ -95,21 +96,39 @@ def _parameters_offloaded(job: Job) -> bool:
     return stage(job) == 3 and job.values.get(f"{_ZERO}offload_param.device") in ("cpu", "nvme")
 
 
+def bucket(job: Job, stages: Stages) -> list[Term]:
+    """The buffer that gradients are collected in, in the model's type.
+
+    ``reduce_bucket_size`` counts elements. With ``contiguous_gradients``, the default, it is one buffer of that size
+    however small the model is: two with ``overlap_comm`` under stages 1 and 2 (``stage_1_and_2.py:2359``, 0.19.2), one
+    that stays under stage 3 (``stage3.py:628``).
+    """
+    zero, size = stage(job), _number(job, "reduce_bucket_size", 5e8)
+    if zero == 0:
+        return []
+    apart = job.values.get(f"{_ZERO}contiguous_gradients") is False
+    held = np.minimum(size, elements(job, stages)) if apart else size * stages.present
+    copies = 2 if zero < 3 and job.values.get(f"{_ZERO}overlap_comm") else 1
+    kind = Kind.WORKSPACE if zero == 3 else Kind.TRANSIENT
+    return [Term("buckets of gradients", kind, held * _compute(job) * copies, doubt=0.3)]
+
+
 def on_the_way(job: Job, stages: Stages) -> list[Term]:
     """Buckets of gradients, and under stage 3 the parameters that are whole for a while.
 
-    ``reduce_bucket_size`` counts elements; with ``overlap_comm`` there are two such buckets. Under stage 3 parameters
-    stay whole until ``max_live_parameters`` elements are, as long as they are used again within
-    ``max_reuse_distance`` (``partitioned_param_coordinator.py:470``, 0.19.2).
+    What is reduced is flattened into a copy first. Under stage 3 parameters stay whole until ``max_live_parameters``
+    elements are, as long as they are used again within ``max_reuse_distance``
+    (``partitioned_param_coordinator.py:470``, 0.19.2).
     """
     found, compute, zero = elements(job, stages), _compute(job), stage(job)
     if zero == 0:
         return []
-    reduce = min(job.bytes_of("precision.grad_reduce", "bf16"), 4)
-    bucket = np.minimum(_number(job, "reduce_bucket_size", 5e8), found)
-    copies = 2 if job.values.get(f"{_ZERO}overlap_comm") else 1
+    filled = np.minimum(_number(job, "reduce_bucket_size", 5e8), found)
     several = np.where(ranks(job) > 1, 1, 0)
-    terms = [Term("buckets of gradients", Kind.TRANSIENT, bucket * reduce * copies * several, doubt=0.3)]
+    reduce = max(job.bytes_of("precision.grad_reduce", "bf16"), compute if compute < 4 else 0)
+    terms = [] if zero == 3 else bucket(job, stages)
+    copy = filled * reduce * several
+    terms.append(Term("flat copy of the bucket that is reduced", Kind.TRANSIENT, copy, doubt=0.5))
     if zero == 3:
         layer = np.maximum(
             dense_layer(job.model).elements * (stages.dense > 0), moe_layer(job.model).elements * (stages.moe > 0)
@@ -118,8 +137,6 @@ def on_the_way(job: Job, stages: Stages) -> list[Term]:
         live = np.maximum(most, layer / np.asarray(job.layout.tensor))
         ahead = np.minimum(_number(job, "stage3_prefetch_bucket_size", 5e7), found)
         terms.append(Term("gathered parameters", Kind.TRANSIENT, (live + ahead) * compute * several, doubt=0.4))
-    elif zero == 2:
-        terms.append(Term("gradients that wait for their bucket", Kind.TRANSIENT, bucket * compute * several))
     return terms
 
 
