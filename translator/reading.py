@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 from translator.errors import SourceError
@@ -97,10 +97,19 @@ class Reading:
         from translator.spec import leaves
 
         known = leaves()
-        for leaf, value in self.flat.items():
-            if value is not None and not (leaf in known and known[leaf].surely_takes(value)):
-                _ = self.spec
-                return
+        doubtful = [
+            leaf
+            for leaf, value in self.flat.items()
+            if value is not None and not (leaf in known and known[leaf].surely_takes(value))
+        ]
+        if not doubtful:
+            return
+        spec = self.spec
+        for leaf in doubtful:
+            # The models take a number in quotes for the number; whoever computes with the leaf does not.
+            value = self.flat[leaf]
+            if isinstance(value, str) and not isinstance(reduce(getattr, leaf.split("."), spec), str):
+                raise _impossible(leaf, value, "a number is expected, without quotes", self.origins)
 
 
 def validated(flat: dict[str, Any], extras: Mapping[str, Any], origins: Mapping[str, LeafOrigin]) -> Spec:
@@ -114,13 +123,15 @@ def validated(flat: dict[str, Any], extras: Mapping[str, Any], origins: Mapping[
     except ValidationError as error:
         first = error.errors()[0]
         leaf = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
-        origin = origins.get(leaf)
-        option = f" ({origin.option})" if origin and origin.option else ""
-        shown = repr(first["input"])
-        shown = shown if len(shown) <= 80 else shown[:77] + "..."
-        raise SourceError(
-            f"{leaf}{option} cannot be {shown}: {first['msg']}", place=origin.place if origin else None
-        ) from None
+        raise _impossible(leaf, first["input"], first["msg"], origins) from None
+
+
+def _impossible(leaf: str, value: object, why: str, origins: Mapping[str, LeafOrigin]) -> SourceError:
+    origin = origins.get(leaf)
+    option = f" ({origin.option})" if origin and origin.option else ""
+    shown = repr(value)
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    return SourceError(f"{leaf}{option} cannot be {shown}: {why}", place=origin.place if origin else None)
 
 
 def read_native(native: Native, table: Table) -> Reading:

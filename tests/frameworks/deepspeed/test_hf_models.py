@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from translator.api import convert, differences
 from translator.frameworks.deepspeed import hf_models
 from translator.frameworks.deepspeed.hf_models.base import Family
 from translator.frameworks.deepspeed.named_models import architecture, find, names
+from translator.ledger import Entry
+from translator.reading import ReadOptions
 from translator.spec import leaves
 
 FAMILIES = list(hf_models.families().values())
@@ -42,6 +45,55 @@ def test_a_default_model_reads_writes_and_reads_back(family: Family) -> None:
     assert (written.family.model_type, written.missed) == (family.model_type, {})
     again = hf_models.read(json.loads(json.dumps(written.config)))
     assert again.leaves == first.leaves
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=kind)
+def test_what_a_family_writes_fits_its_class(family: Family) -> None:
+    written = hf_models.write(hf_models.read({"model_type": family.model_type}).leaves)
+    assert hf_models.misfits({**family.defaults, **written.config, "model_type": family.model_type}) == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "expected"),
+    [
+        ("num_hidden_layers", "32", "a number is expected"),
+        ("num_hidden_layers", True, "a number is expected"),
+        ("rms_norm_eps", [1e-5], "a number is expected"),
+        ("tie_word_embeddings", "true", "true or false is expected"),
+        ("hidden_act", "foo", "one of "),
+        ("hidden_act", ["silu"], "one of "),
+        ("rope_scaling", 5, "an object is expected"),
+        ("rope_theta", "1e4", "a number is expected"),
+    ],
+)
+def test_an_entry_of_another_type_is_refused_and_open_in_the_ledger(
+    tmp_path: Path, entry: str, value: object, expected: str
+) -> None:
+    config, model = tmp_path / "ds.json", tmp_path / "config.json"
+    config.write_text(json.dumps({"train_batch_size": 8, "zero_optimization": {"stage": 1}}))
+    model.write_text(json.dumps({"model_type": "llama", "hidden_size": 64, entry: value}, indent=1))
+    done = convert(str(config), "megatron", options=ReadOptions(model=str(model), world_size=8))
+    (finding,) = [finding for finding in done.findings if finding.option == entry]
+    assert (finding.code, finding.level.value) == ("R133", "error")
+    assert expected in finding.message
+    assert finding.place is not None
+    assert finding.place.line == 4
+    (line,) = [line for line in done.ledger if line.option == entry]
+    assert line.entry is Entry.NEEDS_INPUT
+
+
+@pytest.mark.parametrize("target", ["megatron", "torchtitan", "torchtitan@0.3.0"])
+@pytest.mark.parametrize("family", FAMILIES, ids=kind)
+def test_each_family_is_written_with_its_differences(tmp_path: Path, family: Family, target: str) -> None:
+    config, model = tmp_path / "ds.json", tmp_path / "config.json"
+    config.write_text(json.dumps({"train_batch_size": 8, "zero_optimization": {"stage": 1}}))
+    model.write_text(json.dumps({"model_type": family.model_type}))
+    done = convert(str(config), target, options=ReadOptions(model=str(model), world_size=8))
+    assert any(finding.code.startswith("D3") for finding in differences(done))
+
+
+def test_a_model_type_that_is_no_name_is_not_known() -> None:
+    assert hf_models.read({"model_type": ["llama"], "hidden_size": 64}).leaves == {"model.hidden": 64}
 
 
 @pytest.mark.parametrize("name", names())

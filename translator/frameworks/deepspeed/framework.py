@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from translator.catalogue import load
@@ -11,7 +12,7 @@ from translator.frameworks.base import OPTIONS, Generator, RenderContext, Render
 from translator.frameworks.deepspeed import bundle, syntax
 from translator.frameworks.deepspeed.megatron_fork import forks
 from translator.knowledge import Knowledge
-from translator.native import Native
+from translator.native import Missing, Native
 from translator.reading import ReadOptions
 from translator.source import Source
 
@@ -38,7 +39,8 @@ class Deepspeed:
         memory="translator.frameworks.deepspeed.memory",
         communication="translator.frameworks.deepspeed.communication",
         concepts=tuple(
-            f"translator.frameworks.deepspeed.concepts.{topic}" for topic in ("layout", "state", "training", "operation")
+            f"translator.frameworks.deepspeed.concepts.{topic}"
+            for topic in ("layout", "state", "training", "operation")
         ),
         stances=tuple(
             f"translator.frameworks.deepspeed.stances.{topic}"
@@ -129,7 +131,15 @@ class Deepspeed:
             return
         from translator.findings import Finding, Level
         from translator.frameworks.deepspeed import hf_models
+        from translator.frameworks.deepspeed.syntax_json import shown
 
+        for key, expected in hf_models.misfits(config).items():
+            given = native.given.get(f"{CONFIG}{key}")
+            if given is not None:
+                message = f"{key} cannot be {shown(given.value)}: {expected}"
+                native.findings.append(Finding("R133", Level.ERROR, message, f"mend {key}", given.place, key))
+                native.given[given.address] = replace(given, value=Missing(shown(given.value), expected, ""))
+                del config[key]
         found = hf_models.read(config)
         place = next(given.place for address, given in native.given.items() if address.startswith(CONFIG))
         if found.family is None:
@@ -138,8 +148,8 @@ class Deepspeed:
                 Finding("R150", Level.WARNING, message, "set model.FIELD=VALUE", place, "model_type")
             )
         elif found.strangers:
-            shown = ", ".join(found.strangers[:8])
-            message = f"the model's {shown} has no field in the spec"
+            listed = ", ".join(found.strangers[:8])
+            message = f"the model's {listed} has no field in the spec"
             native.findings.append(Finding("R151", Level.NOTE, message, "", place, found.strangers[0]))
 
     @staticmethod

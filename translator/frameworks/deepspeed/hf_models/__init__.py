@@ -5,7 +5,7 @@ A family is a table (`base.Family`); writing picks the family whose configuratio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -98,10 +98,7 @@ class Read(NamedTuple):
 
 def read(config: Mapping[str, Any]) -> Read:
     """Read a configuration; of an unknown model type the entries that most of them share."""
-    kind = config.get("model_type")
-    if kind in NESTED and isinstance(config.get("text_config"), Mapping):
-        config, kind = {**config["text_config"], "model_type": NESTED[kind]}, NESTED[kind]
-    family = families().get(kind) if isinstance(kind, str) else None
+    config, family = _family(config)
     if family is None:
         return Read(
             _generic(config), None, tuple(key for key in config if key not in {*keys(), *_GENERIC, *IRRELEVANT})
@@ -110,6 +107,50 @@ def read(config: Mapping[str, Any]) -> Read:
     _tidy(leaves, config)
     known = {*family.keys, *family.defaults, *IRRELEVANT}
     return Read(leaves, family, tuple(key for key in config if key not in known and config[key] is not None))
+
+
+def _family(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Family | None]:
+    """The configuration of the language model, and its family; None for an unknown one."""
+    kind = config.get("model_type")
+    if not isinstance(kind, str):
+        return config, None
+    if kind in NESTED and isinstance(config.get("text_config"), Mapping):
+        kind = NESTED[kind]
+        config = {**config["text_config"], "model_type": kind}
+    return config, families().get(kind)
+
+
+def misfits(config: Mapping[str, Any]) -> dict[str, str]:
+    """Entries whose value is of another type than the class has it, or no word that is known, and what is expected.
+
+    The classes check the types of their entries (huggingface_hub's ``strict``, transformers 5).
+    """
+    config, family = _family(config)
+    if family is None:
+        return {}
+    choices = {row.keys[0]: row.choices for row in family.rows if row.choices}
+    found: dict[str, str] = {}
+    for key, value in config.items():
+        default = family.defaults.get(key)
+        if value is None:
+            continue
+        if key in choices:
+            if not isinstance(value, Hashable) or value not in choices[key]:
+                found[key] = f"one of {', '.join(map(str, choices[key]))} is known"
+        elif isinstance(default, bool):
+            if not isinstance(value, bool):
+                found[key] = "true or false is expected"
+        elif isinstance(default, int | float) or key in _NUMBERS:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                found[key] = "a number is expected"
+        elif key in _MAPPINGS and not isinstance(value, Mapping):
+            found[key] = "an object is expected"
+    return found
+
+
+# Entries that are absent or null by default.
+_NUMBERS = frozenset({"rope_theta", "num_key_value_heads", "head_dim", "n_inner"})
+_MAPPINGS = frozenset({"rope_scaling", "rope_parameters"})
 
 
 def _tidy(leaves: dict[str, Any], config: Mapping[str, Any]) -> None:

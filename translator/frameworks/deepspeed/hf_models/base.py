@@ -7,7 +7,7 @@ Files and lines are of transformers 5.24.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 Config = Mapping[str, Any]
@@ -17,7 +17,8 @@ Leaves = Mapping[str, Any]
 class Row(NamedTuple):
     """One fact in both directions. ``read`` gets entries with defaults filled in, ``write`` the wanted leaves.
 
-    ``note`` says why a leaf of the row may not be met.
+    ``note`` says why a leaf of the row may not be met. ``choices`` are the words that its entry may be, where these
+    are all that is known.
     """
 
     keys: tuple[str, ...]
@@ -25,6 +26,7 @@ class Row(NamedTuple):
     read: Callable[[Config], Mapping[str, Any]]
     write: Callable[[Leaves], Mapping[str, Any]]
     note: str = ""
+    choices: tuple[Any, ...] = ()
 
 
 class Family(NamedTuple):
@@ -103,13 +105,15 @@ def words(key: str, leaf: str, pairs: Mapping[Any, Any], source: str, *, also: M
     known = {**pairs, **(also or {})}
 
     def read(config: Config) -> Mapping[str, Any]:
-        return {leaf: known.get(config.get(key))}
+        value = config.get(key)
+        return {leaf: known.get(value) if isinstance(value, Hashable) else None}
 
     def write(leaves: Leaves) -> Mapping[str, Any]:
         wanted = leaves.get(leaf)
         return {key: inverse.get(wanted, next(iter(pairs)))} if wanted is not None else {}
 
-    return Row((key,), (leaf,), read, write, f"{leaf}: only {', '.join(map(str, inverse))} ({source})")
+    note = f"{leaf}: only {', '.join(map(str, inverse))} ({source})"
+    return Row((key,), (leaf,), read, write, note, tuple(known))
 
 
 def family(  # noqa: PLR0917 - one declaration per family, always in this order

@@ -65,7 +65,7 @@ def rotary_frequencies(subject: Subject) -> Stance | None:
             "use_rope_scaling",
             ways,
         )
-    says = f"turns positions at base {base:g}, stretched by {factor:g} ({scaling})"
+    says = f"turns positions at base {base:g}, stretched" + (f" by {factor:g}" if factor else "") + f" ({scaling})"
     option = "use_rope_scaling" if scaling == "llama3" else "rotary_scaling_factor"
     ways = {_kind(base, "none", None): "leave --use-rope-scaling out"} if scaling == "llama3" else {}
     return Stance(
