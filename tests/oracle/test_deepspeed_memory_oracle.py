@@ -57,7 +57,7 @@ ZERO: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "stage 3": ({"stage": 3}, {}),
     "stage 3 with fp32 gradients": ({"stage": 3}, {"data_types": {"grad_accum_dtype": "fp32"}}),
     "stage 3 without contiguous gradients": ({"stage": 3, "contiguous_gradients": False}, {}),
-    "stage 2 in fp16": ({"stage": 2}, {"bf16": {"enabled": False}, "fp16": {"enabled": True}}),
+    "stage 2 in fp16": ({"stage": 2}, {"bf16": {"enabled": False}, "fp16": {"enabled": True, "loss_scale": 1.0}}),
     "stage 2 in fp32": ({"stage": 2}, {"bf16": {"enabled": False}}),
     "stage 3 in fp32": ({"stage": 3}, {"bf16": {"enabled": False}}),
 }
@@ -145,9 +145,8 @@ def test_bytes_that_a_rank_holds(name: str, keeper: OracleServer, tmp_path: Path
     terms = [*account.state, *account.phases["backward pass of a layer"]]
     waiting = {term.name: float(np.max(term.amount)) for term in terms}
     # Under stage 1 the bucket waits for the last micro batch (none with fp32 gradients), under stage 3 it stays.
-    contiguous = zero.get("contiguous_gradients", True)
-    if contiguous and (zero["stage"] == 3 or (zero["stage"] == 1 and "data_types" not in more)):
-        ours += waiting["buckets of gradients"]
+    if zero["stage"] == 3 or (zero["stage"] == 1 and "buckets of gradients" in waiting):
+        ours += waiting["buckets of gradients"] if zero.get("contiguous_gradients", True) else 0.0
     if zero["stage"] == 3:
         # Parameters that are used again soon stay whole, at most as many as we say.
         whole = theirs - ours

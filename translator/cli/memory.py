@@ -18,7 +18,9 @@ _WIDTH = 120
 DESCRIPTION = """\
 Estimates the memory of every rank of a run under the framework that SRC is written for: parameters, gradients,
 optimizer state, activations in flight, buffers, and what lies outside the allocator. "allocated" is what PyTorch
-counts as such at the peak of a step, "reserved" what its allocator takes from the card.
+counts as such at the peak of a step, "reserved" what its allocator takes from the card. FIELD=VALUE asks what would be
+if: a degree that is set takes the data-parallel ranks and the accumulation along. Where a run does not fit, the
+smallest changes that make it fit are told, with the options to set. Nothing is run.
 """
 EPILOG = """\
 exit code:
@@ -53,7 +55,11 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="FW[@V]",
         help="under another framework, as the source would be converted to it",
     )
-    group.add_argument("--gpu", metavar="NAME", help="the card, such as h100-80gb (the default), b200 or mi300x")
+    group.add_argument(
+        "--gpu",
+        metavar="NAME",
+        help="the card, such as b200 or mi300x (default: gpu in [tool.ttx] of the project, else h100-80gb)",
+    )
     group.add_argument("--tokens-per-second", type=float, metavar="N", help="measured, per card: gives MFU and HFU")
     group.add_argument("-o", "--output", metavar="PATH", help="a picture of the stages (.svg)")
     group.add_argument("--force", action="store_true", help="overwrite an existing picture")

@@ -119,6 +119,7 @@ def held(*, text: str, world_size: int, config: dict[str, Any], tokens: int) -> 
     os.environ.update({"WORLD_SIZE": str(world_size), "RANK": "0"})
     torch.distributed.init_process_group("fake", rank=0, world_size=world_size, store=FakeStore())
     fields = dict(config)
+    torch.manual_seed(0)
     before = storages()
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(fields.pop("model_type"), **fields))
     before.update({address(buffer): buffer.untyped_storage().nbytes() for buffer in model.buffers()})

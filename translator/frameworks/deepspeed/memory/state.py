@@ -70,7 +70,7 @@ def terms(job: Job, stages: Stages) -> list[Term]:
     # ZeRO clones its partition whatever the types are (``stage_1_and_2.py:477``, 0.19.2).
     if zero >= 1 or (compute < 4 and job.flat.get("precision.master") != job.flat.get("precision.parameters")):
         terms.append(Term("masters", Kind.OPTIMIZER, optimized * job.bytes_of("precision.master", "fp32")))
-    if zero == 1 and compute < 4 and accumulate == 4:
+    if _sums_in_fp32(job):
         terms.append(Term("gradients before they are added up", Kind.GRADIENTS, found * compute))
     secondary = _number(job, "zero_hpz_partition_size", 1)
     if zero == 3 and secondary > 1:
@@ -96,6 +96,11 @@ def _parameters_offloaded(job: Job) -> bool:
     return stage(job) == 3 and job.values.get(f"{_ZERO}offload_param.device") in ("cpu", "nvme")
 
 
+def _sums_in_fp32(job: Job) -> bool:
+    """Stage 1 with 16-bit parameters and fp32 accumulation, which has an optimizer of its own (``engine.py:1560``)."""
+    return stage(job) == 1 and _compute(job) < 4 and job.bytes_of("precision.grad_accumulate", "bf16") == 4
+
+
 def bucket(job: Job, stages: Stages) -> list[Term]:
     """The buffer that gradients are collected in, in the model's type.
 
@@ -104,7 +109,7 @@ def bucket(job: Job, stages: Stages) -> list[Term]:
     that stays under stage 3 (``stage3.py:628``).
     """
     zero, size = stage(job), _number(job, "reduce_bucket_size", 5e8)
-    if zero == 0:
+    if zero == 0 or _sums_in_fp32(job):
         return []
     apart = job.values.get(f"{_ZERO}contiguous_gradients") is False
     held = np.minimum(size, elements(job, stages)) if apart else size * stages.present
