@@ -9,6 +9,8 @@ from translator.report import facts, picture, words
 if TYPE_CHECKING:
     from translator.report.model import Report
 
+MANY = 1_000  # rows from which on the page lays out what is in view alone
+
 
 def page(report: Report) -> str:
     """The page; it loads nothing, and its policy lets no script run but its own."""
@@ -35,6 +37,7 @@ def page(report: Report) -> str:
         worst_at=picture.worst_at(report.curves) if report.curves is not None else 0,
         picture=picture,
         words=words,
+        many=sum(len(group.rows) for group in report.ledger) > MANY,
         entries=sorted({row.entry for group in report.ledger for row in group.rows}),
     )
 
