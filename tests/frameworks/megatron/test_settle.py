@@ -20,7 +20,7 @@ from translator.catalogue import Entry, load, versions
 from translator.findings import Level, Place
 from translator.frameworks.megatron import codes, codes_start
 from translator.frameworks.megatron.arguments import parse_arguments
-from translator.frameworks.megatron.settle import RULES, defaults, parse_batch_schedule, settle
+from translator.frameworks.megatron.settle import RULES, defaults, engine, parse_batch_schedule, settle
 from translator.native import ENVIRONMENT, PROGRAM, WORLD_SIZE, Given, Missing, Native, Origin
 from translator.shell import Unknown, Word
 
@@ -403,6 +403,34 @@ def test_another_program_may_know_more(program: str, level: str, words: str, cod
 def test_the_way_out_names_what_to_write(words: str, code: str, way_out: str) -> None:
     fixes = [finding.fix for finding in native_of(f"{GPT} {words}").findings if finding.code == code]
     assert way_out in fixes
+
+
+@pytest.mark.parametrize(
+    ("message", "way_out"),
+    [
+        ("global batch (512) is not a multiple of micro batch (3) x data parallel size (4)", "12, such as 504 or 516"),
+        ("global batch (2) is not a multiple of micro batch (3) x data parallel size (4)", "of 12, such as 12"),
+        ("--seq-length (8192) is not a multiple of 2 x context parallel size (3)", "of 6, such as 8190 or 8196"),
+        (
+            "32 attention heads do not divide over the tensor parallel size (3)",
+            "2 or 4 instead of 3, or another number",
+        ),
+        ("--ffn-hidden-size (10) does not divide over the tensor parallel size (20)", "10 instead of 20, or another"),
+        ("16 layers per pipeline stage do not divide into virtual stages of 5", "4 or 8 instead of 5"),
+        ("8 experts do not divide into 3 groups", "2 or 4 instead of 3"),
+        ("32 attention heads are no multiple of 3 query groups", "2 or 4 instead of 3"),
+        ("8 experts are no multiple of the expert parallel size (3)", "2 or 4 instead of 3"),
+        ("--seq-length (9) exceeds --max-position-embeddings (8)", "--seq-length 8 at the most, or"),
+        ("--min-lr (0.1) is above --lr (1e-05)", "--min-lr 1e-05 at the most, or --lr 0.1"),
+        ("the warm-up (300 iters) is not shorter than the decay (250)", "fewer than 250 iters"),
+        (
+            "3 query groups are neither multiple nor divisor of the tensor parallel size (2)",
+            "change one of the numbers",
+        ),
+    ],
+)
+def test_numbers_that_do_not_go_together_come_with_some_that_do(message: str, way_out: str) -> None:
+    assert way_out in engine.way_out(message, None)
 
 
 @pytest.mark.parametrize(

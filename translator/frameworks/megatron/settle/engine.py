@@ -14,6 +14,7 @@ from typing import Any
 
 from translator.catalogue.model import Catalogue
 from translator.findings import Finding, Level
+from translator.frameworks.megatron.settle.numbers import nearest
 from translator.native import ENVIRONMENT, PROGRAM, Native
 
 ARGUMENTS = "megatron/training/arguments.py"
@@ -115,6 +116,7 @@ class Settling:
                 self.refuse(code, message, option)
 
 
+NUMBERS = "change one of the numbers"
 # What a message of each form asks for; the first that is found counts.
 WAYS_OUT = (
     (r"go with gradient accumulation fusion", "add --no-gradient-accumulation-fusion"),
@@ -130,8 +132,8 @@ WAYS_OUT = (
     (r"exclude each other|at most one of", "keep one of them"),
     (r"training counts (\w+)", "state all lengths in {0}"),
     (r"do(?:es)? not go with (.+?)(?=[;,(]|$)", "give up {0}"),
-    (r"multiple of|divide|divisor|multiply to|must not fall", "change one of the numbers"),
-    (r"exceeds|is above|is not below|not shorter|between|decoder layers", "change one of the numbers"),
+    (r"multiple of|divide|divisor|multiply to|must not fall", NUMBERS),
+    (r"exceeds|is above|is not below|not shorter|between|decoder layers", NUMBERS),
     (r"cannot be split|more than \d pipeline stages", "another number of pipeline stages, or of layers"),
     (r"has no (?:experts|dense)", "leave the module out"),
     (r"a pipeline layout|the pipeline layout", "mend the layout: E first, then t for each layer, L last"),
@@ -152,6 +154,8 @@ def way_out(message: str, written: str | None) -> str:
         found = re.search(pattern, message)
         if found is None:
             continue
+        if text == NUMBERS and (fitting := nearest(message)):
+            return fitting
         wanted = " ".join(word for word in found.groups() if word)
         fix = text.format(wanted)
         either = fix.startswith(("add ", "give it ", "give up ")) and written is not None and written not in fix
