@@ -462,7 +462,7 @@ def test_what_stops_a_run_before_its_first_step(options: str, code: str) -> None
         ("--bf16 --fp16", "keep one of them"),
         ("--overlap-param-gather-with-optimizer-step", "add --ckpt-format torch, or leave"),
         ("--lr-decay-samples 5 --train-iters 5", "state all lengths in iters"),
-        ("--tensor-model-parallel-size 3", "change one of the numbers"),
+        ("--tensor-model-parallel-size 3", "2 or 4 instead of 3"),
     ],
 )
 def test_what_is_refused_has_a_way_out(options: str, fix: str) -> None:
