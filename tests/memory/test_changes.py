@@ -158,3 +158,22 @@ def test_everything_that_is_missing_is_named_at_once() -> None:
         estimate_reading(reading)
     for words in ("--model", "--world-size", "batch.seq_len="):
         assert words in (raised.value.fix or "")
+
+
+EXPERTS = "--micro-batch-size 2 --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 14336 --moe-grouped-gemm"
+
+
+def test_modules_to_recompute_join_those_that_are_recomputed_already() -> None:
+    layout = "--use-distributed-optimizer --pipeline-model-parallel-size 8 --expert-model-parallel-size 1"
+    found = estimated(megatron(f"{EXPERTS} {layout} --recompute-granularity selective --recompute-modules moe_act"))
+    ways = changes(found.job, 0.95 * peak_bytes(found))
+    (more,) = [way for way in ways if way.says == "recomputation of moe as well"]
+    assert more.written == "--recompute-modules moe moe_act"
+
+
+def test_expert_ranks_set_by_hand_must_come_out() -> None:
+    text = " ".join(f"{LLAMA_8B} {EXPERTS}".split())
+    options = ReadOptions(world_size=4, overrides={"parallel.expert": 8})
+    reading = api.read(Source("arguments.txt", text), framework="megatron", options=options)
+    with pytest.raises(SourceError, match="4 ranks cannot be shared out in groups of 8"):
+        estimate_reading(reading)

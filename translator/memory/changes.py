@@ -122,7 +122,7 @@ def _change(job: Job, fields: Flat, says: str, cost: float) -> Change | None:
         return None
     options, values = said
     try:
-        see_possible(flat)
+        see_possible(flat, fields)
         found = estimate(job_of(job.framework, job.version, flat, {**job.values, **values}))
     except (UnknownSizeError, TtxError, ArithmeticError):
         return None
@@ -237,20 +237,22 @@ _MODULES: tuple[tuple[tuple[str, ...], float], ...] = (
 
 def _selective(flat: Flat, job: Job) -> Iterator[_Candidate]:
     """Recomputation by modules, where the framework names them; else its own selection."""
-    if (flat.get("recompute.mode") or "none") != "none":
-        return
-    table = job.table
+    mode, table = flat.get("recompute.mode") or "none", job.table
     if table is None or not any(map(is_option, table.options_of("recompute.modules"))):
-        fields = {"recompute.mode": "selective", "recompute.method": "operators"}
-        yield _Candidate("selective recomputation", 1.5, fields)
+        if mode == "none":
+            fields = {"recompute.mode": "selective", "recompute.method": "operators"}
+            yield _Candidate("selective recomputation", 1.5, fields)
         return
+    if mode == "full" or (mode == "selective" and flat.get("recompute.method") != "modules"):
+        return
+    already = set(flat.get("recompute.modules") or ()) if mode == "selective" else set()
     have = {"mla_up_proj": flat.get("model.mla.enabled"), "moe_act": flat.get("model.moe.experts")}
     have["moe"], have["mlp"] = flat.get("model.moe.experts"), not flat.get("model.moe.experts")
     for modules, cost in _MODULES:
-        if all(have.get(module, True) for module in modules):
+        if all(have.get(module, True) for module in modules) and not already.issuperset(modules):
             chosen: Flat = {"recompute.mode": "selective", "recompute.method": "modules"}
-            chosen["recompute.modules"] = list(modules)
-            yield _Candidate(f"recomputation of {' and '.join(modules)}", cost, chosen)
+            chosen["recompute.modules"] = sorted(already.union(modules))
+            yield _Candidate(f"recomputation of {' and '.join(modules)}{' as well' if already else ''}", cost, chosen)
 
 
 def _degrees(flat: Flat) -> Iterator[_Candidate]:

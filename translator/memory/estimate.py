@@ -56,7 +56,7 @@ def job_of_reading(reading: Reading, what: str = "memory") -> tuple[Job, tuple[s
     flat, why = _completed(reading, values)
     relay(flat, reading.by_hand)
     job = _sized(reading, flat, values, what)
-    see_possible(flat)
+    see_possible(flat, reading.by_hand)
     return replace(job, table=reading.table), why
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from translator.errors import SourceError
@@ -11,14 +12,18 @@ from translator.memory.relay import Flat, model_ranks
 _ENDS = 4
 
 
-def see_possible(flat: Flat) -> None:
-    """Raise SourceError for a layout that cannot be: more parts than there is to share."""
-    for wrong, message, fix in _faults(flat):
+def see_possible(flat: Flat, changed: Collection[str]) -> None:
+    """Raise SourceError for a layout that cannot be: more parts than there is to share.
+
+    ``changed`` are the leaves that were not in the source; where there are none, expert ranks are the framework's to
+    judge.
+    """
+    for wrong, message, fix in _faults(flat, changed):
         if wrong:
             raise SourceError(message, fix=fix)
 
 
-def _faults(flat: Flat) -> list[tuple[Any, str, str]]:
+def _faults(flat: Flat, changed: Collection[str]) -> list[tuple[Any, str, str]]:
     def count(leaf: str) -> int:
         value = flat.get(leaf)
         return value if isinstance(value, int) and value > 0 else 1
@@ -27,6 +32,7 @@ def _faults(flat: Flat) -> list[tuple[Any, str, str]]:
     tensor, expert = count("parallel.tensor"), count("parallel.expert")
     degree, chunks = count("parallel.pipeline.degree"), count("parallel.pipeline.stages_per_rank")
     world, ranks = flat.get("parallel.world_size"), model_ranks(flat)
+    expert_ranks = expert * count("parallel.expert_tensor") * degree
     split = flat.get("parallel.pipeline.layer_split")
     context, seq_len = count("parallel.context"), flat.get("batch.seq_len")
     return [
@@ -55,6 +61,11 @@ def _faults(flat: Flat) -> list[tuple[Any, str, str]]:
             isinstance(world, int) and world % ranks,
             f"{world} ranks cannot be shared out in groups of {ranks:,} (tensor x pipeline x context)",
             f"a world size that {ranks:,} divides: --world-size {ranks}" if ranks < 2**31 else "lower degrees",
+        ),
+        (
+            changed and isinstance(world, int) and flat.get("model.moe.experts") and world % expert_ranks,
+            f"{world} ranks cannot be shared out in groups of {expert_ranks:,} (expert x expert tensor x pipeline)",
+            f"a world size that {expert_ranks:,} divides, or a lower parallel.expert",
         ),
         (
             isinstance(seq_len, int) and context > seq_len,
