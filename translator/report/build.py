@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from translator.diffing import Difference
     from translator.findings import Finding, Place
     from translator.reading import LeafOrigin, Reading
-    from translator.report.model import Curves, Meaning
+    from translator.report.model import Curves
     from translator.source import Source
 
 _LEVELS = {"error": 0, "warning": 1, "note": 2}
@@ -44,12 +44,12 @@ def of_conversion(source: Source, done: Conversion, choices: Choices | None = No
     """
     from translator import api
     from translator.report import ledger
+    from translator.report.meaning import meanings
     from translator.report.todo import of_conversion as decisions
 
     choices = choices or Choices()
     findings = api.check(done.source)
     result_findings = api.check(done.back)
-    differences = api.differences(done)
     spoken = [*(line.where for line in done.ledger), *(finding.place for finding in findings)]
     before = Files("a", _texts(source, spoken))
     after = Files("b", _main_first(done.rendered.files, done.rendered.main))
@@ -63,6 +63,7 @@ def of_conversion(source: Source, done: Conversion, choices: Choices | None = No
     right = _costs(replace(right, checks=_checks(result_findings, after)), completed(done), choices)
     left, right = replace(left, files=before.files()), replace(right, files=after.files())
     curves, why = _curves(done.source, done.back, left, right)
+    meant = meanings(done.source, done.back, api.differences(done), before)
     counts = [(entry, number) for entry, number in _counts(done) if number]
     lost = sum(line.alters_training for line in done.ledger)
     verdict = (
@@ -76,10 +77,10 @@ def of_conversion(source: Source, done: Conversion, choices: Choices | None = No
         counts,
         left,
         right,
-        decisions(done, before, (left, right), differences=differences, checks=result_findings),
+        decisions(done, before, (left, right), meanings=meant, checks=result_findings),
         groups,
         [],
-        _meanings(done.source, done.back, differences, before),
+        meant,
         curves,
         why,
         [*_told(choices.commands), *_launch(done.rendered.files, choices.folder)],
@@ -91,6 +92,7 @@ def of_two(sources: tuple[Source, Source], readings: tuple[Reading, Reading], ch
     """The report of two configurations side by side. Raises UsageError for an unknown card or network."""
     from translator import api
     from translator.diffing import diff
+    from translator.report.meaning import meanings
     from translator.report.todo import of_two as decisions
 
     choices = choices or Choices()
@@ -113,6 +115,7 @@ def of_two(sources: tuple[Source, Source], readings: tuple[Reading, Reading], ch
         _connect(each, *files)
     left, right = (replace(side, files=own.files()) for side, own in zip(sides, files, strict=True))
     curves, why = _curves(*readings, left, right)
+    meant = meanings(*readings, found.findings, files[0])
     altering = sum(each.alters_training for each in found.differences)
     groups = _fields(found.differences)
     return Report(
@@ -125,10 +128,10 @@ def of_two(sources: tuple[Source, Source], readings: tuple[Reading, Reading], ch
         [(group.touches, len(group.rows)) for group in groups],
         left,
         right,
-        decisions(found.differences, files[0], (left, right), found.findings),
+        decisions(found.differences, files[0], (left, right), meant),
         [],
         groups,
-        _meanings(*readings, found.findings, files[0]),
+        meant,
         curves,
         why,
         _told(choices.commands),
@@ -235,12 +238,6 @@ def _checks(findings: Sequence[Finding], files: Files) -> list[Check]:
         Check(each.code, each.level.value, text(each.message), text(each.fix), files.link(each.place))
         for each in ordered
     ]
-
-
-def _meanings(left: Reading, right: Reading, findings: Sequence[Finding], files: Files) -> list[Meaning]:
-    from translator.report.meaning import meanings
-
-    return meanings(left, right, findings, files)
 
 
 def _curves(one: Reading, other: Reading, left: Side, right: Side) -> tuple[Curves | None, str]:

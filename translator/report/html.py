@@ -33,8 +33,10 @@ def page(report: Report) -> str:
         script_hash=_hash(f"\n{script}"),
         tracks={side.key: picture.tracks(side.memory, top) for side in report.sides if side.memory is not None},
         legend=picture.legend() if memories else [],
-        polylines=picture.polylines(report.curves) if report.curves is not None else [],
-        worst_at=picture.worst_at(report.curves) if report.curves is not None else 0,
+        drawings=[
+            (each, picture.polylines(each), picture.worst_at(each))
+            for each in (report.curves.drawings if report.curves is not None else ())
+        ],
         picture=picture,
         words=words,
         many=sum(len(group.rows) for group in report.ledger) > MANY,

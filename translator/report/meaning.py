@@ -10,9 +10,11 @@ from translator.report.words import text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from translator.differences.registry import Stance
     from translator.findings import Finding
     from translator.reading import Reading
     from translator.report.code import Files
+    from translator.subject import Subject
 
 
 def meanings(left: Reading, right: Reading, findings: Sequence[Finding], files: Files) -> list[Meaning]:
@@ -39,8 +41,16 @@ def meanings(left: Reading, right: Reading, findings: Sequence[Finding], files: 
                 text(other.says),
                 text(other.source),
                 text(entry.judge(Pair(ours, theirs, one, other)) or ""),
-                text(finding.fix),
+                text(_way(finding.fix, (ours, one), (theirs, other))),
                 files.link(finding.place),
             )
         )
     return found
+
+
+def _way(fix: str, left: tuple[Subject, Stance], right: tuple[Subject, Stance]) -> str:
+    """What to do, with the framework in which to do it where that is known; the result is named before the source."""
+    for (subject, stance), (_, other) in ((right, left), (left, right)):
+        if fix and stance.ways.get(other.kind) == fix:
+            return f"in {subject.title} {subject.reading.version}: {fix}"
+    return fix

@@ -249,7 +249,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """The curves of both sides over the steps that they share, and where they differ most."""
+    """The curves of both sides over the steps that they share, and where they differ most.
+
+    ``opening`` are the same curves over the first steps, where those are where they differ most, and are a small part.
+    """
 
     steps: int
     peak: float
@@ -257,6 +260,12 @@ class Curves:
     largest_difference: float
     share_of_peak: float
     at_step: int
+    opening: Curves | None = None
+
+    @property
+    def drawings(self) -> list[Curves]:
+        """The whole, and the opening where it is drawn apart."""
+        return [self] if self.opening is None else [self, self.opening]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from translator.ledger import Entry
-from translator.report.model import Decision, Side
+from translator.report.model import Decision, Meaning, Side
 from translator.report.words import count, gib, shown, text, value_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def of_conversion(
     files: Files,
     sides: tuple[Side, Side],
     *,
-    differences: Sequence[Finding],
+    meanings: Sequence[Meaning],
     checks: Sequence[Finding],
 ) -> list[Decision]:
     """The open ends of a conversion, the gravest first; ``checks`` are those of the result."""
@@ -37,7 +37,7 @@ def of_conversion(
     open_lines = [line for line in done.ledger if line.entry is Entry.NEEDS_INPUT or line.alters_training]
     found = [_of_line(line, files) for line in sorted(open_lines, key=lambda line: order.index(line.entry))]
     found += _refused(checks, right)
-    found += _meant(differences, files)
+    found += _meant(meanings)
     found += _fitting(left, right)
     if done.rendered.needed:
         names = ", ".join(done.rendered.needed)
@@ -46,7 +46,7 @@ def of_conversion(
 
 
 def of_two(
-    differences: Sequence[Difference], files: Files, sides: tuple[Side, Side], findings: Sequence[Finding]
+    differences: Sequence[Difference], files: Files, sides: tuple[Side, Side], meanings: Sequence[Meaning]
 ) -> list[Decision]:
     """What two configurations leave to decide: every difference that alters training, meant or not.
 
@@ -64,7 +64,7 @@ def of_two(
         for each in differences
         if each.alters_training
     ]
-    return [*found, *_meant(findings, files), *_fitting(left, right)]
+    return [*found, *_meant(meanings), *_fitting(left, right)]
 
 
 def _said(value: object) -> str:
@@ -87,24 +87,12 @@ def _refused(findings: Iterable[Finding], side: Side) -> list[Decision]:
     ]
 
 
-def _meant(findings: Iterable[Finding], files: Files) -> list[Decision]:
+def _meant(meanings: Iterable[Meaning]) -> list[Decision]:
     return [
-        Decision(
-            "align or accept",
-            each.code,
-            _title(each),
-            text(each.fix),
-            files.link(each.place),
-        )
-        for each in findings
-        if each.level.value == "warning"
+        Decision("align or accept", each.code, each.title, each.fix, each.where)
+        for each in meanings
+        if each.level == "warning"
     ]
-
-
-def _title(finding: Finding) -> str:
-    from translator.differences.registry import differences
-
-    return text(differences()[finding.code].title)
 
 
 def _fitting(left: Side, right: Side) -> list[Decision]:
