@@ -290,7 +290,7 @@ def saved_model_has_no_weights(subject: Subject) -> Iterator[Remark]:
         )
 
 
-@rule("P593")
+@rule("P593", Level.NOTE)
 def norms_decay(subject: Subject) -> Iterator[Remark]:
     """Weight decay on norms and biases.
 
@@ -324,7 +324,7 @@ def secondary_groups_leave_the_node(subject: Subject) -> Iterator[Remark]:
         yield Remark(message, f"{cards}, the cards of a node", option=option)
 
 
-@rule("P595")
+@rule("P595", Level.NOTE)
 def prints_each_step(subject: Subject) -> Iterator[Remark]:
     """A line in the log for every step.
 

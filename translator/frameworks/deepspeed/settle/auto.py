@@ -287,7 +287,7 @@ def _mismatches(state: State, fillers: dict[str, Callable[[], object]]) -> None:
         message = (
             f"{address} is {stated.value}, but the trainer's arguments make it {wanted}: transformers refuses that"
         )
-        state.say("S213", f"{message} ({_SOURCE}:265)", address, 'write "auto", or make them agree')
+        state.say("S213", f"{message} ({_SOURCE}:265)", address, f'write "auto", or {wanted}')
         if (name := _PLAIN.get(address)) and address not in (at.MICRO_BATCH, at.ACCUMULATION):
             state.native.derived[f"hf.{name}"] = f"{address} of the JSON"
             state.native.values[f"hf.{name}"] = stated.value

@@ -176,7 +176,8 @@ def _check(state: State, dp: Number) -> None:
             return
     if train != micro * steps * dp:
         message = f"train_batch_size {train} is not {micro} per GPU times {steps} steps times {dp} ranks ({CONFIG}:899)"
-        state.say("S202", message, at.TRAIN_BATCH, "leave one of the three out, or make them agree")
+        fix = f"write {at.TRAIN_BATCH} {micro * steps * dp}, or leave one of the three out"
+        state.say("S202", message, at.TRAIN_BATCH, fix)
         return
     real = state.number(at.DATA_PARALLEL)
     consumed = train if real is None else micro * steps * real

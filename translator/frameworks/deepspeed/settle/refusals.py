@@ -57,7 +57,7 @@ def _parallel(state: State) -> None:
         message = "transformers takes zero_optimization for an object, and stops at a switch"
         state.say("S213", message, at.STAGE, 'write {"stage": 1}')
     autocast = dtype_name(state.text("torch_autocast.dtype")) if state.on("torch_autocast.enabled") else None
-    if autocast == "fp16" and state.on(at.FP16) and not state.zero_stage:
+    if autocast == "fp16" and state.on(at.FP16) and not state.zero_stage and state.since("0.19.2"):
         message = f"torch_autocast in fp16 beside fp16 needs ZeRO: its scaler finds no gradients ({ENGINE}:356)"
         state.say("S204", message, "torch_autocast.enabled", "turn one of them off")
     tensor = state.whole("tensor_parallel.autotp_size")
@@ -95,7 +95,7 @@ def _types(state: State) -> None:
 def _scale(state: State) -> None:
     """The first loss scale is two to a power (runtime/fp16/loss_scaler.py), which has to be a number."""
     scale = state.number("fp16.loss_scale")
-    if scale is not None and scale < 0:
+    if scale is not None and scale < 0 and state.since("0.19.2"):
         message = f"fp16.loss_scale cannot be {scale}: 0 is a dynamic one (runtime/precision_config.py:130)"
         state.say("S204", message, "fp16.loss_scale", "write 0, or a number above it")
     power = state.number(_POWER)

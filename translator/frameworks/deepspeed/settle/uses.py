@@ -159,6 +159,6 @@ def _technique(
         if lacking:
             return f"has a group {group} without {', '.join(lacking)}"
     in_step = name == "weight_quantization" and on and not settings.get("quantize_weight_in_forward")
-    if in_step and not state.on(at.FP16):
+    if in_step and not state.on(at.FP16) and not state.missing(at.FP16):
         return "quantizes in the optimizer's step, which is for fp16 (set quantize_weight_in_forward)"
     return ""
