@@ -90,6 +90,9 @@ def test_impossible_batches(config: dict[str, Any], code: str) -> None:
     native = settled(config)
     assert said(native) == [code]
     assert at.GLOBAL_BATCH not in native.values
+    if code == "S202":
+        size = int(native.findings[0].fix.split()[2].rstrip(","))
+        assert said(settled({**config, at.TRAIN_BATCH: size})) == []
 
 
 def test_the_world_size_may_be_open() -> None:

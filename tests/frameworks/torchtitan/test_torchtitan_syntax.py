@@ -244,6 +244,11 @@ def test_values_of_another_type(text: str, code: str | None, value: object) -> N
     else:
         assert native.given[address].value == value
         assert type(native.given[address].value) is type(value)
+    if code == "R095":
+        # What the finding says to write mends it.
+        (finding,) = native.findings
+        mended = read(f"{address} = {finding.fix.removeprefix('write ')}")
+        assert (codes(mended), mended.given[address].value) == ([], value)
 
 
 def test_tables_and_values_confused() -> None:

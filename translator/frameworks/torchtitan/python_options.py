@@ -158,7 +158,8 @@ class Options:
             fine = checked.value is not UNUSABLE
         wanted = "a configuration object" if entry.kind == "class" else describe(entry)
         if not fine:
-            self.say("R096", Level.ERROR, f"{address} cannot be {shown(value)}: {wanted} is expected", (place, address))
+            message = f"{address} cannot be {shown(value)}: {wanted} is expected"
+            self.say("R096", Level.ERROR, message, (place, address), f"write {wanted}")
         elif checked is not None and not checked.known:
             message = f"{address} cannot be {shown(value)}; torchtitan does not notice it when the configuration loads"
             self.say("R097", Level.ERROR, message, (place, address), f"write {wanted}")
@@ -166,7 +167,8 @@ class Options:
         elif checked is not None and not checked.exact:
             message = f"{address} is {shown(value)}, where {wanted} is expected"
             # A string is no number for Python, where true is 1.
-            self.say("R095", Level.ERROR if isinstance(value, str) else Level.WARNING, message, (place, address))
+            level = Level.ERROR if isinstance(value, str) else Level.WARNING
+            self.say("R095", level, message, (place, address), f"write {wanted}")
         if not fine:
             self.keep(address, value, place)
         return fine

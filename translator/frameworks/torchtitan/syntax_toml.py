@@ -238,7 +238,9 @@ class _Reader:
         checked = typed(entry, value)
         wanted = describe(entry)
         if checked.value is UNUSABLE:
-            self.say("R096", Level.ERROR, f"{name} cannot be {shown(value)}: {wanted} is expected", parts)
+            self.say(
+                "R096", Level.ERROR, f"{name} cannot be {shown(value)}: {wanted} is expected", parts, f"write {wanted}"
+            )
             self.keep(parts, value)
             return False
         if not checked.known:
@@ -246,10 +248,13 @@ class _Reader:
             self.keep(parts, value)
             return False
         if not checked.exact:
+            from translator.frameworks.torchtitan.writer_toml import inline
+
             # For Python, true is 1.
             same = isinstance(value, (bool, int)) and isinstance(checked.value, (bool, int, float))
             message = f"{name} is {shown(value)}, where {wanted} is expected; read as {shown(checked.value)}"
-            self.say("R095", Level.WARNING if same else Level.ERROR, message, parts)
+            level = Level.WARNING if same else Level.ERROR
+            self.say("R095", level, message, parts, f"write {inline(checked.value)}")
         self.native.given[name] = Given(name, checked.value, written or name, self.place(parts))
         return True
 

@@ -96,17 +96,18 @@ def _key(name: str) -> str:
 def _value(value: object) -> str:
     """A value on its line; lists of lists have a line per inner list, tables are inline ones."""
     if isinstance(value, (list, tuple)) and any(isinstance(item, (list, tuple)) for item in value):
-        inner = ",\n".join(f"    {_inline(item)}" for item in value)
+        inner = ",\n".join(f"    {inline(item)}" for item in value)
         return f"[\n{inner},\n]"
-    return _inline(value)
+    return inline(value)
 
 
-def _inline(value: object) -> str:
+def inline(value: object) -> str:
+    """A value as TOML has it, on one line."""
     if isinstance(value, dict):
-        inner = ", ".join(f"{_key(name)} = {_inline(item)}" for name, item in value.items() if item is not None)
+        inner = ", ".join(f"{_key(name)} = {inline(item)}" for name, item in value.items() if item is not None)
         return f"{{{inner}}}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_inline, value))}]"
+        return f"[{', '.join(map(inline, value))}]"
     return _item(value).as_string()
 
 
