@@ -296,6 +296,8 @@ class _Judge:
             entry, note = Entry.UNSUPPORTED, f"not an option of version {self.table.version}"
         elif entry.is_loss and equal(given.value, self._source_default(given.address)):
             entry, note = Entry.IRRELEVANT, "stated with the value that it has anyway"
+        elif entry.is_loss and _switched_off(given.value):
+            entry, note = Entry.IRRELEVANT, "switched off"
         return LedgerLine(given.written, value, given.place, entry, row.touches, "", note, ())
 
     def _source_default(self, address: str) -> object:
@@ -398,6 +400,14 @@ class _Judge:
         if not written:
             return Entry.DEFAULT, ""
         return (Entry.EXACT if identical and row.identical else Entry.ADAPTED), ""
+
+
+def _switched_off(value: object) -> bool:
+    """Whether a section says of itself, or of all its parts, that it is not enabled."""
+    if not isinstance(value, Mapping):
+        return False
+    parts = [part for part in value.values() if part != {}]
+    return value.get("enabled") is False or (bool(parts) and all(map(_switched_off, parts)))
 
 
 def _gravest(fields: tuple[str, ...]) -> Touches:

@@ -298,3 +298,21 @@ def test_values_reach_the_shell_quoted() -> None:
     assert "'$(touch x); '\"'\"'y'" in script
     assert "export A='`id` $(id)'" in script
     assert done.back.flat["data.tokenizer"] == "$(touch x); 'y"
+
+
+@pytest.mark.parametrize(
+    ("section", "lost"),
+    [
+        ({"curriculum_learning": {"enabled": False, "min_difficulty": 8}}, False),
+        ({"curriculum_learning": {"enabled": True}}, True),
+        ({"compression_training": {"a": {"shared": {"enabled": False}, "groups": {}}, "b": {"enabled": False}}}, False),
+        ({"compression_training": {"a": {"shared": {"enabled": False}}, "b": {"enabled": True}}}, True),
+        ({"compression_training": {}}, True),
+    ],
+)
+def test_a_section_that_is_switched_off_is_no_loss(tmp_path: Path, section: dict[str, Any], lost: bool) -> None:
+    path = tmp_path / "ds.json"
+    path.write_text(json.dumps({"train_batch_size": 8, "zero_optimization": {"stage": 1}, **section}))
+    done = api.convert(str(path), "megatron", options=ReadOptions(world_size=8))
+    (line,) = [line for line in done.ledger if line.option in section]
+    assert line.entry.is_loss is lost

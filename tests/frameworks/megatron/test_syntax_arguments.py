@@ -116,6 +116,7 @@ def test_values_that_argparse_refuses_are_findings_and_not_guessed(words: list[s
         (["--lr 1e-4"], "split it into words"),
         (["stray"], "remove it"),
         (["--bf16", "--"], "remove it"),
+        (["--lr", "1e-4", "2e-4"], "quote the value"),
     ],
 )
 def test_stray_words_are_kept_and_explained(words: list[str], hint: str) -> None:

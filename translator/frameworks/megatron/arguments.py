@@ -219,6 +219,9 @@ class _Parser:
         elif at and (entry := self.catalogue.by_flag(self.words[at - 1].text)) and not entry.takes_value:
             message = f"{word.text!r} follows {self.words[at - 1].text}, which takes no value"
             fix = f"write {self.words[at - 1].text} alone, or leave it out"
+        elif before := next((self.words[i].text for i in range(at - 1, -1, -1) if self.kinds[i] == OPTION), ""):
+            message = f"{word.text!r} belongs to no option: {before} before it has its value already"
+            fix = "remove it, or quote the value and its expansion, so that it is one word"
         else:
             message, fix = f"{word.text!r} belongs to no option", "remove it"
         self._say("R019", Level.ERROR, message, word, fix)
