@@ -147,6 +147,15 @@ def test_names_from_the_root_are_not_told(ttx: Ttx, here: Path) -> None:
         assert str(here) not in ttx("report", *words).out
 
 
+def test_a_function_of_a_file(ttx: Ttx, here: Path) -> None:
+    ttx("convert", "train.sh", "--to", "torchtitan@0.3.0", "-o", "registry.py")
+    text = (here / "registry.py").read_text()
+    name = text.partition("\ndef ")[2].partition("(")[0]
+    result = ttx("report", f"registry.py:{name}", "--from", "torchtitan@0.3.0", "--to", "megatron")
+    assert result.code in (0, 1)
+    assert f"ttx convert registry.py:{name} " in result.out
+
+
 def test_the_same_twice(ttx: Ttx, here: Path) -> None:
     pages = []
     for seed in ("1", "2"):

@@ -119,7 +119,7 @@ def _of_conversion(parsed: argparse.Namespace) -> Report:
     target = _target(parsed, target_of)
     source = _load(parsed.source)
     done = api.convert(source, target, framework=parsed.framework, options=read_options(parsed), nearest=parsed.nearest)
-    line = _convert_line(parsed, source.name, f"{done.target}@{done.version}")
+    line = _convert_line(parsed, source, f"{done.target}@{done.version}")
     commands = Command("convert it", line), Command("check the result", f"ttx check {_FOLDER}")
     choices = Choices(parsed.gpu or _preferred(), parsed.network, commands, _FOLDER)
     return of_conversion(source, done, choices)
@@ -175,12 +175,14 @@ def _preferred() -> str | None:
     return target_versions().get("gpu")
 
 
-def _convert_line(parsed: argparse.Namespace, source: str, target: str) -> str:
+def _convert_line(parsed: argparse.Namespace, source: Source, target: str) -> str:
     """The command that makes the result of which the report tells."""
     import shlex
 
-    words = ["ttx", "convert", "-" if source == "<stdin>" else source, *parsed.overrides]
-    for option, value in (("--from", parsed.framework), ("--args", parsed.args), ("--model", parsed.model)):
+    name = source.name if source.function is None else f"{source.name}:{source.function}"
+    words = ["ttx", "convert", "-" if parsed.source == "-" else name, *parsed.overrides]
+    model = Path(parsed.model).name if parsed.model is not None and os.path.isabs(parsed.model) else parsed.model
+    for option, value in (("--from", parsed.framework), ("--args", parsed.args), ("--model", model)):
         words += [option, value] if value is not None else []
     for option, values in (("--set", parsed.set), ("--arg", parsed.arg)):
         words += [word for value in values for word in (option, value)]
