@@ -244,7 +244,10 @@ def test_the_command(examples: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["convert", str(script), "--to", "toy", "-o", str(toy)]) == 1  # much of it has no counterpart
     assert "-> toy 1.0" in capsys.readouterr().err
     assert "SEQ=8192  # --seq-length\n" in toy.read_text(encoding="utf-8")
-    assert main(["convert", str(toy), "--from", "toy", "--to", "megatron"]) == 0
+    # The toy has no word for the longest sequence, without which Megatron-LM does not start.
+    assert main(["convert", str(toy), "--from", "toy", "--to", "megatron"]) == 1
+    assert "--max-position-embeddings is required" in capsys.readouterr().err
+    assert main(["convert", str(toy), "--from", "toy", "--to", "megatron", "model.max_positions=8192"]) == 0
     assert "--seq-length 8192" in capsys.readouterr().out
     toy.write_text("# toy\nLAYERS=many\n", encoding="utf-8")
     assert main(["convert", str(toy), "--to", "megatron"]) == 2
