@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 from page_support import parsed
 
 from translator import api
 from translator.findings import Place
 from translator.ledger import Entry, LedgerLine
+from translator.printable import one_line
 from translator.report import html, markdown
 from translator.report.build import of_conversion
 from translator.source import Source
@@ -129,3 +131,24 @@ def test_a_real_source_of_thousands_of_options(tmp_path: Path, ttx: Callable[...
     result = ttx("report", path, "--from", "torchtitan@0.2.2", "--to", "megatron", "-o", tmp_path / "out.html")
     assert (result.code, result.err) == (1, "")
     assert (tmp_path / "out.html").read_text().count('class="entry"') > 3_000
+
+
+@pytest.mark.parametrize("name", sorted(WORDS))
+def test_markdown_is_rendered_as_it_is_meant(name: str) -> None:
+    """As GitHub would: what a value holds makes no link, picture, heading or markup."""
+    text = report_page(WORDS[name])[1]
+    tree = parsed(MarkdownIt("commonmark").enable("table").render(text).replace("<hr />", "").replace("<br />", ""))
+    plain = MarkdownIt("commonmark").enable("table").render(report_page("/plain")[1])
+    known = {each.tag for each in parsed(plain.replace("<hr />", "").replace("<br />", "")).all()}
+    assert {each.tag for each in tree.all()} == known
+    assert known.isdisjoint({"a", "img", "script", "br"})
+    for table in tree.all("table"):
+        width = len(table.all("thead")[0].all("th"))
+        assert all(len(row.children) == width for row in table.all("tbody")[0].children if row.tag == "tr")
+    cells = " ".join(each.text for each in tree.all("td"))
+    assert "".join(text_shown(WORDS[name]).split()) in "".join(cells.split())
+
+
+def text_shown(value: str) -> str:
+    """The start of a value as a cell shows it."""
+    return one_line(value, 300).removesuffix("...")[:200]
