@@ -262,7 +262,7 @@ def vocabulary_split(pair: Pair) -> str | None:
     """Whether tensor parallelism splits embedding, output head and loss.
 
     Every rank holds a slice of the vocabulary and the loss is computed on slices, or the logits are gathered first, or
-    the embedding stays whole and the head is cut along its input, so that each rank sees all logits.
+    embedding and head stay whole, so that each rank computes all logits.
 
     Why: logits are the largest activation: micro batch times sequence times vocabulary in fp32.
     Example: 8,192 tokens and 128,256 words are 3.9 GiB of fp32 logits, on each rank or divided by its degree.

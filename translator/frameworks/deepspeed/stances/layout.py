@@ -189,13 +189,13 @@ def rank_order(subject: Subject) -> Stance | None:
 @stance("D344")
 @of_transformers
 def vocabulary_split(subject: Subject) -> Stance:
-    """AutoTP leaves the embedding whole and cuts the head along its input."""
+    """AutoTP leaves the embedding and, in training, the head whole."""
     option = "tensor_parallel.vocab_parallel_lm_head"
     if subject.value(option):
         says = "leaves the embedding whole and splits output head and loss over the vocabulary"
         return Stance("head split", says, "deepspeed/runtime/engine.py:1057 (0.19.8)", option)
-    says = "leaves the embedding whole and gives every rank all logits, the head being cut along its input"
-    source = "deepspeed/module_inject/auto_tp.py:396 (0.19.2)"
+    says = "leaves embedding and output head whole, so that every rank computes all logits"
+    source = "deepspeed/module_inject/auto_tp.py:391 (0.19.2)"
     return Stance("whole", says, source, "tensor_parallel.autotp_size")
 
 
