@@ -65,7 +65,8 @@ class Torchtitan:
         memory="translator.frameworks.torchtitan.memory",
         communication="translator.frameworks.torchtitan.communication",
         concepts=tuple(
-            f"translator.frameworks.torchtitan.concepts.{topic}" for topic in ("layout", "state", "training", "operation")
+            f"translator.frameworks.torchtitan.concepts.{topic}"
+            for topic in ("layout", "state", "training", "operation")
         ),
         stances=tuple(
             f"translator.frameworks.torchtitan.stances.{topic}"
