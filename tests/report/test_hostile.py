@@ -32,6 +32,7 @@ WORDS = {
     "direction": "a\u202egnp.exe\u2066b\u200b",
     "control": "a\x1b[31mred\x07\x0b\u2028b\u0085c",
     "markdown": "| x | [y](javascript:alert(1)) ![z](http://x/y.png) `a``b` **c** # d ~~e~~ $f$",
+    "backslash": "C:\\\\dir\\<b>x\\[y](z)\\| w\\`q",
     "long": "/very/long" + "/x" * 10_000,
     "style": "</style><style>*{display:none}</style>-->",
     "close": "</code></li></ol></main></body></html>",

@@ -70,8 +70,14 @@ def escape(value: object) -> str:
 
 
 def _code(text: str) -> Ready:
-    """Text as code, in a table too; fenced by more backticks than it holds."""
-    said = one_line(text).replace("|", "\\|")
+    """Text as code, in a table too; fenced by more backticks than it holds.
+
+    A bar after a backslash ends a cell in some renderers and not in others when it is code: that text is no code.
+    """
+    said = one_line(text)
+    if "\\|" in said:
+        return Ready(escape(said))
+    said = said.replace("|", "\\|")
     longest = run = 0
     for character in said:
         run = run + 1 if character == "`" else 0
