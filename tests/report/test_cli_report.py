@@ -14,6 +14,10 @@ from example_cases import EXAMPLES
 
 Ttx = Callable[..., Any]
 SCRIPT = EXAMPLES / "llama3-8b-megatron" / "train.sh"
+OLD = """torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 8 --hidden-size 512 --num-attention-heads 8 \\
+  --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 8 --train-iters 100 \\
+  --lr 1e-4 --bf16 --mock-data --tokenizer-type NullTokenizer --vocab-size 50257
+"""
 RESULT = EXAMPLES / "llama3-8b-megatron" / "out-torchtitan-0.2.2" / "train.toml"
 
 
@@ -92,6 +96,23 @@ def test_another_card(ttx: Ttx, here: Path) -> None:
     assert "on NVIDIA B200" in text
     assert "no GPU called" in ttx("report", "train.sh", "--to", "torchtitan", "--gpu", "zx81").err
     assert ttx("report", "train.sh", "--to", "torchtitan", "--network", "tin-cans").code == 2
+
+
+def test_the_exit_code_is_that_of_the_conversion(ttx: Ttx, here: Path) -> None:
+    """Also where a framework would refuse its side although nothing is lost."""
+    for source, framework, target, text in (
+        ("old.sh", "megatron@0.18.0", "megatron@0.18.0", OLD),
+        ("odd.sh", "megatron@0.18.0", "megatron@0.18.0", OLD.replace("--lr 1e-4", "--lr 1e-4 --min-lr 1")),
+        ("train.sh", "megatron@0.18.0", "torchtitan@0.2.2", SCRIPT.read_text(encoding="utf-8")),
+    ):
+        (here / source).write_text(text, encoding="utf-8")
+        words = (source, "--from", framework, "--to", target)
+        expected = ttx("convert", *words)
+        found = ttx("report", *words)
+        assert found.code == expected.code
+        assert ("would refuse" in found.out.partition("## ")[0]) is ("would refuse" in expected.err)
+    assert ttx("report", "old.sh", "--to", "megatron@0.18.0").code == 0
+    assert ttx("report", "odd.sh", "--to", "megatron@0.18.0").code == 1
 
 
 def test_two_configurations(ttx: Ttx, here: Path) -> None:

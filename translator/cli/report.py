@@ -29,7 +29,8 @@ Markdown, -o DIR both.
 
 exit code:
   0  nothing that touches training was lost; A and B train the same
-  1  something was approximated, has no counterpart or needs your answer; A and B do not train the same
+  1  something was approximated, has no counterpart or needs your answer, or a framework would refuse its side;
+     A and B do not train the same
   2  a source cannot be read, or the call is wrong
 
 examples:
@@ -85,7 +86,7 @@ def run(parsed: argparse.Namespace) -> int:
         print_json(report.as_dict())
     elif not paths:
         sys.stdout.write(_page(report, ".md"))
-    return 0 if report.same_training else 1
+    return 0 if report.same_training and not report.refused else 1
 
 
 def _page(report: Report, suffix: str) -> str:

@@ -43,6 +43,7 @@ def of_conversion(source: Source, done: Conversion, choices: Choices | None = No
     Raises UsageError for an unknown card or network.
     """
     from translator import api
+    from translator.findings import Level
     from translator.report import ledger
     from translator.report.meaning import meanings
     from translator.report.todo import of_conversion as decisions
@@ -69,6 +70,9 @@ def of_conversion(source: Source, done: Conversion, choices: Choices | None = No
     verdict = (
         f"{count(lost, 'loss touches', 'losses touch')} training." if lost else "Nothing that touches training is lost."
     )
+    errors = sum(each.level is Level.ERROR for each in {*done.findings, *findings})
+    if errors:
+        verdict = f"{verdict} {count(errors, 'error')}: a framework would refuse its side."
     return Report(
         f"{left.title} to {right.title}",
         _subject(done.source),
@@ -85,6 +89,7 @@ def of_conversion(source: Source, done: Conversion, choices: Choices | None = No
         why,
         [*_told(choices.commands), *_launch(done.rendered.files, choices.folder)],
         [one_line(name, 200) for name in after.texts],
+        bool(errors),
     )
 
 

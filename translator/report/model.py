@@ -291,7 +291,8 @@ class Command:
 class Report:
     """A report: of a conversion (then ``ledger`` says what became of every option), or of two configurations.
 
-    ``subject`` says in a line what is trained, and how long.
+    ``subject`` says in a line what is trained, and how long; ``refused`` that a framework would refuse its side of a
+    conversion.
     """
 
     title: str
@@ -309,6 +310,7 @@ class Report:
     curves_unknown: str
     commands: list[Command]
     files: list[str]
+    refused: bool = False
 
     @property
     def sides(self) -> tuple[Side, Side]:
