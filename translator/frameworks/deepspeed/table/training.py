@@ -144,7 +144,7 @@ def _write_precision(spec: SpecView, sink: Sink) -> None:
 def _write_master(spec: SpecView, sink: Sink, compute: str, stage: int) -> None:
     states = {spec("precision.first_moment", "fp32"), spec("precision.second_moment", "fp32")}
     low = spec("precision.master") == compute != "fp32"
-    low = low and _takes_low_master(spec, compute, states, sink.version) and bool(stage)
+    low = low and _takes_low_master(spec, compute, states, sink.version, stage)
     low = low and sink.put(_LOW_MASTER[compute], True)
     if low and compute == "bf16" and states == {"bf16"}:
         sink.put(_LOW_STATES, True)
@@ -153,10 +153,15 @@ def _write_master(spec: SpecView, sink: Sink, compute: str, stage: int) -> None:
         sink.short(f"precision.{leaf}", Entry.UNSUPPORTED, why)
 
 
-def _takes_low_master(spec: SpecView, compute: str, states: set[object], version: str) -> bool:
-    """With fp32 states they are for an Adam on the host (runtime/base_optimizer.py:493 at 0.19.2)."""
+def _takes_low_master(spec: SpecView, compute: str, states: set[object], version: str, stage: int) -> bool:
+    """Under ZeRO, and with fp32 states for an Adam on the host (runtime/base_optimizer.py:493 at 0.19.2).
+
+    0.16.9 takes them at stage 2 alone (runtime/config.py:1023).
+    """
     if version == SHARDS_BF16:
-        return True
+        return stage == 2
+    if not stage:
+        return False
     offloaded = bool(spec("optimizer.offload") or spec("parallel.data.offload_parameters"))
     if offloaded:
         return spec("optimizer.name") in ("adam", "adamw")
