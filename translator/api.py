@@ -17,7 +17,9 @@ from translator.reading import LeafOrigin, Reading, ReadOptions, read_native
 from translator.source import Source, load
 
 if TYPE_CHECKING:
+    from translator.diffing import Compared
     from translator.findings import Finding
+    from translator.memory.estimate import Estimate
     from translator.spec import Spec
 
 SPEC = "spec"  # the neutral spec itself, as a source and as a target
@@ -116,6 +118,21 @@ def differences(done: Conversion) -> list[Finding]:
     from translator.differences import between
 
     return done.source.ignored.keep(between(done.source, done.back))
+
+
+def diff(left: str | Source | Reading, right: str | Source | Reading) -> Compared:
+    """Compare two configurations by the values in force; ``left`` is the reference. Raises SourceError, UsageError."""
+    from translator.diffing import diff as _diff
+
+    one, two = (each if isinstance(each, Reading) else read(each) for each in (left, right))
+    return _diff(one, two)
+
+
+def estimate(source: str | Source | Reading, *, options: ReadOptions | None = None) -> Estimate:
+    """What every rank of a run holds. Raises SourceError where the configuration does not say enough; UsageError."""
+    from translator.memory.estimate import estimate_reading
+
+    return estimate_reading(source if isinstance(source, Reading) else read(source, options=options))
 
 
 def write(spec: Spec | Reading, to: str) -> Conversion:

@@ -103,3 +103,13 @@ def test_a_conversion_differs_by_its_ledger(case: Case) -> None:
         concerned = [leaf for leaf in line.fields if known[leaf].touches is not Touches.NOTHING]
         if line.entry in (Entry.APPROXIMATED, Entry.UNSUPPORTED) and concerned:
             assert found & set(concerned), f"{line.option} is a loss in the ledger and no difference"
+
+
+def test_the_public_functions(tmp_path: Path) -> None:
+    import translator
+
+    left, right = script(tmp_path / "a.sh"), script(tmp_path / "b.sh", lr="3e-4")
+    assert {each.field for each in translator.diff(left, right).differences} >= {"optimizer.lr"}
+    assert translator.estimate(left).totals.allocated.expected.min() > 0
+    assert set(translator.__all__) <= {*dir(translator), *translator.__all__}
+    assert all(getattr(translator, name) is not None for name in translator.__all__)
