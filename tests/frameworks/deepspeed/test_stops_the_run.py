@@ -140,3 +140,19 @@ def test_one_rank_is_counted_where_ranks_cannot_be_divided() -> None:
     reading = api.read(source, framework="deepspeed@0.19.2", options=ReadOptions(world_size=8))
     assert "S239" in {finding.code for finding in reading.findings}
     assert "S202" not in {finding.code for finding in reading.findings}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "found"),
+    [
+        ('"type": "Adagrad", "params": {"lr": 0.01, "lr_decay": 0.1}', "R132", False),
+        ('"type": "Adagrad", "params": {"lr": 0.01, "lr_dcay": 0.1}', "R132", True),
+        ('"type": "MuAdamW", "params": {"lr": 0.01}', "S216", False),
+        ('"type": "MuSGD", "params": {"lr": 0.01}', "S216", True),
+    ],
+)
+def test_optimizers_that_are_torchs(text: str, code: str, found: bool) -> None:
+    """Adagrad is torch's where the host does not step; mup's Adam is torch's, which ZeRO takes."""
+    config = f'{{"train_batch_size": 8, "zero_optimization": {{"stage": 1}}, "optimizer": {{{text}}}}}'
+    reading = api.read(Source("ds.json", config), framework="deepspeed", options=ReadOptions(world_size=8))
+    assert (code in {finding.code for finding in reading.findings}) == found

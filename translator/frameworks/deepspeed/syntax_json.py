@@ -270,6 +270,9 @@ class JsonReader:
         kind = self.types[section.partition(".")[0]]
         classes = classes_of(section, kind, torch_adam=self.torch_adam)
         takes = self._torch_takes(section, kind)
+        if section == OPTIMIZER and kind.lower() == "adagrad" and not self.offloaded:
+            # torch's own, where the host does not step (runtime/engine.py:1828 at 0.19.2).
+            classes, takes = (), torch_classes.OPTIMIZERS["Adagrad"]
         name = path.rpartition(".")[2]
         if not classes and takes is not None and name not in takes and path != f"{OPTIMIZER}.max_grad_norm":
             self.keep(path, member)
@@ -310,9 +313,8 @@ class JsonReader:
         if not classes:
             self.say("R149", Level.NOTE, f"{path} goes to {kind or 'no class'} as it is", (member, path))
             return
-        near = self._near(
-            path, [entry.address for entry in self.catalogue.entries if entry.address.startswith(section)]
-        )
+        known = {entry.address for entry in self.catalogue.entries if entry.address.startswith(section)}
+        near = self._near(path, sorted(known - {path}))
         self.say("R132", Level.ERROR, f"{kind} takes no {name}; the engine stops at it", (member, path), near)
 
     def _overwritten(self, path: str) -> bool:

@@ -124,12 +124,16 @@ def _refusals(state: State, kind: str, name: str) -> None:
         _bounds(state, kind)
 
 
+# mup's functions of these names return torch's Adam and AdamW.
+_OF_MUP = ("muadam", "muadamw")
+
+
 def _names(state: State, kind: str, name: str) -> None:
     if name not in OPTIMIZERS and kind not in classes.OPTIMIZERS:
         message = f"optimizer.type {kind!r} is neither DeepSpeed's nor in torch.optim ({ENGINE}:1519)"
         state.say("S216", message, "optimizer.type", "write AdamW, or another that one of them has")
         return
-    tested = name in classes.TESTED or kind in {"Adam", "AdamW", "Adagrad"} or name in _ONE_BIT
+    tested = name in classes.TESTED or kind in {"Adam", "AdamW", "Adagrad"} or name in {*_ONE_BIT, *_OF_MUP}
     if tested or not state.zero_stage or state.on("zero_allow_untested_optimizer"):
         return
     message = f"ZeRO takes {kind} only with zero_allow_untested_optimizer ({ENGINE}:1683)"
