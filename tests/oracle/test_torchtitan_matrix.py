@@ -261,6 +261,11 @@ def test_shipped_files_that_upstream_starts_have_no_error(trainer_022: OracleSer
             assert not errors_of(file.name, text, world, "torchtitan@0.2.2"), file.name
         elif not any(part in reasons[-1] for part in UNJUDGEABLE):
             refused[file.name.removeprefix("torchtitan__").removesuffix(".toml")] = reasons[-1]
+            if "__experiments__" in file.name:
+                # A module of the experiment's adds the options, and is not named in the file: a warning.
+                found = api.check(Source(file.name, text), framework="torchtitan@0.2.2")
+                assert any(finding.code == "R091" for finding in found), file.name
+                continue
             for ranks in WORLDS:
                 assert errors_of(file.name, text, ranks, "torchtitan@0.2.2"), (file.name, ranks)
     assert started >= 14
