@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -48,6 +48,14 @@ class Conversion:
     def alters_training(self) -> bool:
         """Whether anything that touches training was approximated, unsupported or left open."""
         return any(line.alters_training for line in self.ledger)
+
+    def completed(self) -> Reading:
+        """The result with what its framework knows by the model's name, or by the launch, as the source has it."""
+        known = dict(self.back.flat)
+        for leaf, value in self.source.flat.items():
+            if known.get(leaf) is None and leaf.startswith(("model.", "parallel.world_size", "batch.seq_len")):
+                known[leaf] = value
+        return replace(self.back, flat=known)
 
     def as_dict(self) -> dict[str, object]:
         """The stable JSON form."""

@@ -101,3 +101,22 @@ class Native:
     def explicit_values(self) -> Mapping[str, object]:
         """The stated values that are known, by address."""
         return {address: given.value for address, given in self.given.items() if given.missing is None}
+
+
+def fit_nodes(native: Native, world_size: int, labels: Mapping[str, str]) -> None:
+    """Let nodes and ranks of a node multiply to the world size that the person gives; a node keeps its size.
+
+    ``labels`` are the words for both, by address.
+    """
+    stated = {address: native.given[address].value for address in (NODES, GPUS_PER_NODE) if address in native.given}
+    nodes, gpus = (value if isinstance(value := stated.get(address), int) else 0 for address in (NODES, GPUS_PER_NODE))
+    if not stated or nodes * gpus == world_size:
+        return
+    if gpus and world_size % gpus == 0:
+        nodes = world_size // gpus
+    elif nodes and world_size % nodes == 0:
+        gpus = world_size // nodes
+    for address, count in ((NODES, nodes), (GPUS_PER_NODE, gpus)):
+        native.given.pop(address, None)
+        if nodes * gpus == world_size:
+            native.given[address] = Given(address, count, f"{labels[address]} of --world-size")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from inspect import cleandoc
 
+from translator.docstrings import text_of, title_of
 from translator.findings import Finding, Level
 from translator.subject import Remark, Subject
 
@@ -25,12 +25,12 @@ class Rule:
     @property
     def title(self) -> str:
         """The first line of the docstring."""
-        return cleandoc(self.run.__doc__ or "").partition("\n")[0].rstrip(".")
+        return title_of(self.run)
 
     @property
     def documentation(self) -> str:
         """The docstring after its first line."""
-        return cleandoc(self.run.__doc__ or "").partition("\n")[2].strip()
+        return text_of(self.run)
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
         """What the rule says about a configuration."""

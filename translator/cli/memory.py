@@ -101,11 +101,7 @@ def seen_as(reading: Reading, target: str) -> Reading:
     """
     from translator import api
 
-    back = api.convert(reading, target, nearest=True).back
-    for leaf, value in reading.flat.items():
-        if back.flat.get(leaf) is None and leaf.startswith(("model.", "parallel.world_size")):
-            back.flat[leaf] = value
-    return back
+    return api.convert(reading, target, nearest=True).completed()
 
 
 def _preferred(source: str) -> str | None:

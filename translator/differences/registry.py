@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from inspect import cleandoc
 
+from translator.docstrings import text_of, title_of
 from translator.findings import Finding, Level
 from translator.knowledge import knowledge_of
 from translator.subject import Remark, Subject
@@ -59,12 +59,12 @@ class Difference:
     @property
     def title(self) -> str:
         """The first line of the docstring."""
-        return cleandoc(self.judge.__doc__ or "").partition("\n")[0].rstrip(".")
+        return title_of(self.judge)
 
     @property
     def documentation(self) -> str:
         """The docstring after its first line."""
-        return cleandoc(self.judge.__doc__ or "").partition("\n")[2].strip()
+        return text_of(self.judge)
 
     @property
     def advice(self) -> str:

@@ -160,6 +160,11 @@ class Job:
         """Bytes of one element of the type that a leaf names, such as ``precision.parameters``."""
         return BYTES.get(self.flat.get(leaf) or default, 4)
 
+    def number(self, address: str, default: float) -> float:
+        """An option of the framework that holds a number, by address."""
+        value = self.values.get(address)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else default
+
     def with_layouts(self, **degrees: Any) -> Job:
         """The same job under candidate layouts: arrays of one length, by the names of `Layout`'s fields.
 

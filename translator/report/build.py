@@ -61,7 +61,7 @@ def of_conversion(source: Source, done: Conversion, choices: Choices | None = No
     right = _side("b", "After", done.back, done.rendered.main)
     groups = ledger.groups(done, before, after)
     left = _costs(replace(left, checks=_checks(findings, before)), done.source, choices)
-    right = _costs(replace(right, checks=_checks(result_findings, after)), completed(done), choices)
+    right = _costs(replace(right, checks=_checks(result_findings, after)), done.completed(), choices)
     left, right = replace(left, files=before.files()), replace(right, files=after.files())
     curves, why = _curves(done.source, done.back, left, right)
     meant = meanings(done.source, done.back, api.differences(done), before)
@@ -142,15 +142,6 @@ def of_two(sources: tuple[Source, Source], readings: tuple[Reading, Reading], ch
         _told(choices.commands),
         [],
     )
-
-
-def completed(done: Conversion) -> Reading:
-    """The result with what its framework knows by the model's name, or by the launch, as the source has it."""
-    known = dict(done.back.flat)
-    for leaf, value in done.source.flat.items():
-        if known.get(leaf) is None and leaf.startswith(("model.", "parallel.world_size", "batch.seq_len")):
-            known[leaf] = value
-    return replace(done.back, flat=known)
 
 
 def _subject(reading: Reading) -> str:

@@ -126,7 +126,7 @@ def gradients(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:
     zero = stage(job)
     often = job.layout.micro_batches if zero >= 2 else 1
     size = job.bytes_of("precision.grad_reduce", "bf16")
-    bucket = _number(job, "reduce_bucket_size", 5e8)
+    bucket = job.number(f"{_ZERO}reduce_bucket_size", 5e8)
     whole = zero == 3 or job.values.get(f"{_ZERO}use_multi_rank_bucket_allreduce") is False
     operation = Operation.REDUCE_SCATTER if whole and zero else Operation.ALL_REDUCE
     source = _version({0: "deepspeed/runtime/engine.py:2574", 3: f"{_STAGE_3}:1617"}.get(zero, f"{_STAGE_12}:1718"))
@@ -156,7 +156,7 @@ def parameters(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:
     size = job.bytes_of("precision.parameters", "fp32")
     micro_batches = np.asarray(job.layout.micro_batches)
     if zero < 3:
-        bucket = _number(job, "allgather_bucket_size", 5e8)
+        bucket = job.number(f"{_ZERO}allgather_bucket_size", 5e8)
         for name, elements, inner, _ in _state(job, stages, grid):
             calls = np.maximum(patterns.buckets(elements, bucket), 1)
             axis = Axis.EXPERT_DATA if name else Axis.SHARD
@@ -164,7 +164,7 @@ def parameters(job: Job, stages: Stages, grid: Grid) -> Iterator[Transfer]:
             yield Transfer(f"parameters{name}", axis, gather, one, calls, inner, False, source)
         return
     size = 1 if job.values.get(f"{_ZERO}zero_quantized_weights") else size
-    secondary = int(_number(job, "zero_hpz_partition_size", 1))
+    secondary = int(job.number(f"{_ZERO}zero_hpz_partition_size", 1))
     for name, elements, inner, _ in _state(job, stages, grid):
         axis = Axis.EXPERT_DATA if name else Axis.SHARD
         calls = np.maximum(stages.layers, 1)
@@ -181,11 +181,6 @@ def _second(grid: Grid, group: Group, ranks: int) -> Group:
     return Group(np.asarray(ranks), np.minimum(ranks, np.asarray(grid.gpus_per_node)))
 
 
-def _number(job: Job, key: str, default: float) -> float:
-    value = job.values.get(f"{_ZERO}{key}")
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else default
-
-
 def _state(job: Job, stages: Stages, grid: Grid) -> Iterator[tuple[str, Any, Group, Group | None]]:
     """Name, elements of a stage, the group that shares them, and under MiCS that of its replicas.
 
@@ -195,7 +190,7 @@ def _state(job: Job, stages: Stages, grid: Grid) -> Iterator[tuple[str, Any, Gro
     layout = job.layout
     total, routed = patterns.elements(job, stages, ends=1, experts=layout.expert * layout.tensor)
     spread = np.asarray(layout.expert) > 1
-    mics = _number(job, "mics_shard_size", -1) > 0
+    mics = job.number(f"{_ZERO}mics_shard_size", -1) > 0
     inner = grid.group(Axis.CONTEXT, Axis.SHARD) if mics else grid.group(Axis.CONTEXT, Axis.SHARD, Axis.REPLICAS)
     yield "", total + routed * ~spread, inner, grid.group(Axis.REPLICAS) if mics else None
     if np.any(spread):

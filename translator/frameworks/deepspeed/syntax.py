@@ -14,7 +14,7 @@ from translator.errors import SourceError, UsageError
 from translator.findings import Finding, Level, Place
 from translator.frameworks.deepspeed import arguments
 from translator.frameworks.deepspeed.positions_json import Document, Placeholder, parse, place_of, plain
-from translator.native import GPUS_PER_NODE, NODES, PROGRAM, WORLD_SIZE, Given, Missing, Native
+from translator.native import GPUS_PER_NODE, NODES, PROGRAM, WORLD_SIZE, Given, Missing, Native, fit_nodes
 from translator.source import hints
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ MODEL_PREFIX = "model_config."
 MODEL = "hf.model_name_or_path"
 LOOKED_AT = 200_000
 _HINTED = {"world_size": WORLD_SIZE, "nodes": NODES, "gpus_per_node": GPUS_PER_NODE}
+_LAUNCH_WORDS = {address: word for word, address in _HINTED.items()}
 _TELLTALE = re.compile(
     r"[\"']?(train_batch_size|train_micro_batch_size_per_gpu|zero_optimization|gradient_accumulation_steps|bf16|fp16|"
     r"optimizer|scheduler|gradient_clipping|steps_per_print|zero_allow_untested_optimizer|wall_clock_breakdown|"
@@ -417,7 +418,7 @@ def read_sizes(native: Native, text: str, world_size: int | None) -> None:
             native.given[address] = Given(address, int(value), f"ttx: {key}")
     if world_size is not None:
         native.given[WORLD_SIZE] = Given(WORLD_SIZE, world_size, "--world-size")
-        _fit_nodes(native, world_size)
+        fit_nodes(native, world_size, _LAUNCH_WORDS)
     nodes, per_node = (native.given.get(address) for address in (NODES, GPUS_PER_NODE))
     if WORLD_SIZE not in native.given:
         if nodes and per_node and isinstance(nodes.value, int) and isinstance(per_node.value, int):
@@ -425,19 +426,3 @@ def read_sizes(native: Native, text: str, world_size: int | None) -> None:
         else:
             missing = Missing("world size", "the files do not say how many GPUs there are", "--world-size N")
             native.given[WORLD_SIZE] = Given(WORLD_SIZE, missing, "world size")
-
-
-def _fit_nodes(native: Native, world_size: int) -> None:
-    """Let nodes and GPUs of a node multiply to the world size that the person gives; a node keeps its size."""
-    stated = {address: native.given[address].value for address in (NODES, GPUS_PER_NODE) if address in native.given}
-    nodes, gpus = (value if isinstance(value := stated.get(key), int) else 0 for key in (NODES, GPUS_PER_NODE))
-    if not stated or nodes * gpus == world_size:
-        return
-    if gpus and world_size % gpus == 0:
-        nodes = world_size // gpus
-    elif nodes and world_size % nodes == 0:
-        gpus = world_size // nodes
-    for address, count in ((NODES, nodes), (GPUS_PER_NODE, gpus)):
-        native.given.pop(address, None)
-        if nodes * gpus == world_size:
-            native.given[address] = Given(address, count, f"{address.lstrip('@')} of --world-size")

@@ -12,7 +12,7 @@ from translator.environment import is_secret, travels
 from translator.errors import SourceError, UsageError
 from translator.findings import Finding, Level, Place
 from translator.frameworks.megatron.arguments import FRAMEWORK, missing_value, parse_arguments
-from translator.native import ENVIRONMENT, GPUS_PER_NODE, NODES, PROGRAM, WORLD_SIZE, Given, Missing, Native
+from translator.native import ENVIRONMENT, GPUS_PER_NODE, NODES, PROGRAM, WORLD_SIZE, Given, Missing, Native, fit_nodes
 
 if TYPE_CHECKING:
     from translator.shell.values import Launch, ScriptReading, Word
@@ -342,22 +342,6 @@ def _count(address: str, stated: Word | int, place: Place) -> Given:
     return Given(address, missing, _LABELS[address], stated.place)
 
 
-def _fit_nodes(native: Native, world_size: int) -> None:
-    """Let nodes and ranks of a node multiply to the world size that the person gives; a node keeps its size."""
-    counts = {address: native.given[address].value for address in (NODES, GPUS_PER_NODE) if address in native.given}
-    nodes, gpus = (value if isinstance(value := counts.get(address), int) else 0 for address in (NODES, GPUS_PER_NODE))
-    if not counts or nodes * gpus == world_size:
-        return
-    if gpus and world_size % gpus == 0:
-        nodes = world_size // gpus
-    elif nodes and world_size % nodes == 0:
-        gpus = world_size // nodes
-    for address, count in ((NODES, nodes), (GPUS_PER_NODE, gpus)):
-        native.given.pop(address, None)
-        if nodes * gpus == world_size:
-            native.given[address] = Given(address, count, f"{_LABELS[address]} of --world-size")
-
-
 def _note_world_size(native: Native, world_size: int | None) -> None:
     """Take the world size from the person, the launch, or say that it is open."""
     stated = native.given.get(WORLD_SIZE)
@@ -366,7 +350,7 @@ def _note_world_size(native: Native, world_size: int | None) -> None:
             message = f"--world-size {world_size} is believed, although the launch has {stated.value} processes"
             native.findings.append(Finding("R033", Level.WARNING, message, "", stated.place))
         native.given[WORLD_SIZE] = Given(WORLD_SIZE, world_size, "--world-size")
-        _fit_nodes(native, world_size)
+        fit_nodes(native, world_size, _LABELS)
         return
     if stated is not None:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from translator.frameworks.deepspeed.memory import activations as _activations
 from translator.frameworks.deepspeed.memory import state as _state
+from translator.memory.outside import context_and_communicators
 from translator.memory.sizes import Job
 from translator.memory.stages import Stages
 from translator.memory.terms import Account
@@ -25,7 +26,7 @@ def account(job: Job, stages: Stages) -> Account:
             "backward pass of a layer": [*kept, *on_the_way, *_activations.backward(job, stages)],
             "optimizer step": _state.step(job, stages),
         },
-        outside=_activations.outside(job, stages),
+        outside=context_and_communicators(job, stages),
         host=_state.host(job, stages),
         growth=GROWTH_GATHERED if _state.stage(job) == 3 else GROWTH,
     )

@@ -18,8 +18,6 @@ from translator.memory.stages import Stages
 from translator.memory.terms import Kind, Term
 
 MIB = 2**20
-CONTEXT_BYTES = 520 * MIB
-COMMUNICATOR_BYTES = 160 * MIB
 SINGLE = 4
 
 
@@ -138,14 +136,3 @@ def buffers(job: Job, stages: Stages) -> list[Term]:
     """Workspaces of cuBLAS."""
     _ = job
     return [Term("workspaces of cuBLAS", Kind.WORKSPACE, stages.present * 64 * MIB, doubt=0.5)]
-
-
-def outside(job: Job, stages: Stages) -> list[Term]:
-    """CUDA context and NCCL's buffers, one set per group with more than one rank."""
-    layout = job.layout
-    axes = (layout.tensor, layout.pipeline, layout.data, layout.context, layout.expert)
-    groups = sum(np.where(np.asarray(count) > 1, 1, 0) for count in axes)
-    return [
-        Term("CUDA context", Kind.OUTSIDE, stages.present * CONTEXT_BYTES),
-        Term("NCCL buffers", Kind.OUTSIDE, stages.present * groups * COMMUNICATOR_BYTES),
-    ]

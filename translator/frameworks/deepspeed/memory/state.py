@@ -45,11 +45,6 @@ def _compute(job: Job) -> float:
     return job.bytes_of("precision.parameters", "fp32")
 
 
-def _number(job: Job, key: str, default: float) -> float:
-    value = job.values.get(f"{_ZERO}{key}")
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else default
-
-
 def terms(job: Job, stages: Stages) -> list[Term]:
     """What is there between steps.
 
@@ -72,7 +67,7 @@ def terms(job: Job, stages: Stages) -> list[Term]:
         terms.append(Term("masters", Kind.OPTIMIZER, optimized * job.bytes_of("precision.master", "fp32")))
     if _sums_in_fp32(job):
         terms.append(Term("gradients before they are added up", Kind.GRADIENTS, found * compute))
-    secondary = _number(job, "zero_hpz_partition_size", 1)
+    secondary = job.number(f"{_ZERO}zero_hpz_partition_size", 1)
     if zero == 3 and secondary > 1:
         terms.append(Term("second copy of the parameters (hpZ)", Kind.PARAMETERS, found / secondary * compute))
     return terms
@@ -89,7 +84,7 @@ def _offloaded(job: Job) -> float:
     """The share of the optimizer state in host memory."""
     if job.values.get(f"{_ZERO}offload_optimizer.device") not in ("cpu", "nvme"):
         return float(bool(job.flat.get("optimizer.offload")) and stage(job) > 0)
-    return _number(job, "offload_optimizer.ratio", 1.0) if stage(job) == 3 else 1.0
+    return job.number(f"{_ZERO}offload_optimizer.ratio", 1.0) if stage(job) == 3 else 1.0
 
 
 def _parameters_offloaded(job: Job) -> bool:
@@ -108,7 +103,7 @@ def bucket(job: Job, stages: Stages) -> list[Term]:
     however small the model is: two with ``overlap_comm`` under stages 1 and 2 (``stage_1_and_2.py:2359``, 0.19.2), one
     that stays under stage 3 (``stage3.py:628``).
     """
-    zero, size = stage(job), _number(job, "reduce_bucket_size", 5e8)
+    zero, size = stage(job), job.number(f"{_ZERO}reduce_bucket_size", 5e8)
     if zero == 0 or _sums_in_fp32(job):
         return []
     apart = job.values.get(f"{_ZERO}contiguous_gradients") is False
@@ -128,7 +123,7 @@ def on_the_way(job: Job, stages: Stages) -> list[Term]:
     found, compute, zero = elements(job, stages), _compute(job), stage(job)
     if zero == 0:
         return []
-    filled = np.minimum(_number(job, "reduce_bucket_size", 5e8), found)
+    filled = np.minimum(job.number(f"{_ZERO}reduce_bucket_size", 5e8), found)
     several = np.where(ranks(job) > 1, 1, 0)
     reduce = max(job.bytes_of("precision.grad_reduce", "bf16"), compute if compute < 4 else 0)
     terms = [] if zero == 3 else bucket(job, stages)
@@ -138,9 +133,9 @@ def on_the_way(job: Job, stages: Stages) -> list[Term]:
         layer = np.maximum(
             dense_layer(job.model).elements * (stages.dense > 0), moe_layer(job.model).elements * (stages.moe > 0)
         )
-        most = np.minimum(found, _number(job, "stage3_max_live_parameters", 1e9))
+        most = np.minimum(found, job.number(f"{_ZERO}stage3_max_live_parameters", 1e9))
         live = np.maximum(most, layer / np.asarray(job.layout.tensor))
-        ahead = np.minimum(_number(job, "stage3_prefetch_bucket_size", 5e7), found)
+        ahead = np.minimum(job.number(f"{_ZERO}stage3_prefetch_bucket_size", 5e7), found)
         terms.append(Term("gathered parameters", Kind.TRANSIENT, (live + ahead) * compute * several, doubt=0.4))
     return terms
 
@@ -152,12 +147,12 @@ def step(job: Job, stages: Stages) -> list[Term]:
     """
     found, zero = elements(job, stages), stage(job)
     share = found / (ranks(job) if zero >= 1 else 1) * (1 - _offloaded(job))
-    piece = np.minimum(share, _number(job, "sub_group_size", 1e9)) if zero == 3 else share
+    piece = np.minimum(share, job.number(f"{_ZERO}sub_group_size", 1e9)) if zero == 3 else share
     terms = []
     if _compute(job) < 4:
         terms.append(Term("fp32 gradients of the partition", Kind.TRANSIENT, piece * 4))
     if zero in (1, 2):
-        bucket = np.minimum(_number(job, "allgather_bucket_size", 5e8), found)
+        bucket = np.minimum(job.number(f"{_ZERO}allgather_bucket_size", 5e8), found)
         terms.append(Term("bucket of new parameters", Kind.TRANSIENT, bucket * _compute(job)))
     return terms
 

@@ -7,6 +7,7 @@ from translator.frameworks.megatron.memory import activations as activations
 from translator.frameworks.megatron.memory import output as output
 from translator.frameworks.megatron.memory.assumed import assumed as assumed
 from translator.frameworks.megatron.memory.state import host, step, terms
+from translator.memory.outside import context_and_communicators
 from translator.memory.sizes import Job
 from translator.memory.stages import Stages
 from translator.memory.terms import Account
@@ -36,6 +37,6 @@ def account(job: Job, stages: Stages) -> Account:
             "backward pass of a layer": [*kept, *activations.backward(job, stages)],
             "optimizer step": step(job, stages),
         },
-        outside=output.outside(job, stages),
+        outside=context_and_communicators(job, stages),
         host=host(job, stages),
     )

@@ -10,10 +10,6 @@ from translator.memory.stages import Stages
 from translator.memory.terms import Kind, Term
 
 MIB = 2**20
-# A CUDA context with the kernels of PyTorch and TransformerEngine loaded (measured with nvidia-smi on H100 by several
-# projects at 0.45 to 0.6 GiB), and what NCCL takes for the buffers of one communicator over 8 ranks.
-CONTEXT_BYTES = 520 * MIB
-COMMUNICATOR_BYTES = 160 * MIB
 # cuBLAS and TransformerEngine take 32 MiB each on Hopper and later (``get_cublas_workspace_size_bytes``,
 # transformer_engine/pytorch/module/base.py of 2.x), and blocks of the allocator are rounded up; grouped products run on
 # four streams with a workspace each.
@@ -98,14 +94,3 @@ def buffers(job: Job, stages: Stages) -> list[Term]:
         mask = job.layout.micro_batch * job.layout.seq_len**2 / job.layout.context
         terms.append(Term("attention mask", Kind.WORKSPACE, stages.present * mask))
     return terms
-
-
-def outside(job: Job, stages: Stages) -> list[Term]:
-    """CUDA context and NCCL's buffers, one set per group with more than one rank."""
-    layout = job.layout
-    axes = (layout.tensor, layout.pipeline, layout.context, layout.data, layout.expert)
-    groups = sum(np.where(np.asarray(ranks) > 1, 1, 0) for ranks in axes)
-    return [
-        Term("CUDA context", Kind.OUTSIDE, stages.present * CONTEXT_BYTES),
-        Term("NCCL buffers", Kind.OUTSIDE, stages.present * groups * COMMUNICATOR_BYTES),
-    ]

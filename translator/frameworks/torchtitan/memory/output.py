@@ -8,14 +8,13 @@ import numpy as np
 
 from translator.frameworks.torchtitan.memory.layer import Widths
 from translator.frameworks.torchtitan.memory.parameters import release
+from translator.memory.outside import context_and_communicators
 from translator.memory.sizes import Job
 from translator.memory.stages import Stages
 from translator.memory.terms import Kind, Term
 
 MIB = 2**20
 SINGLE = 4
-CONTEXT_BYTES = 520 * MIB
-COMMUNICATOR_BYTES = 160 * MIB
 
 
 def _logits(job: Job, stages: Stages) -> Any:
@@ -156,17 +155,11 @@ def _block_mask(job: Job) -> Any:
 
 
 def outside(job: Job, stages: Stages) -> list[Term]:
-    """CUDA context and NCCL's buffers, one set per group with more than one rank."""
-    layout = job.layout
-    axes = (layout.tensor, layout.pipeline, layout.data, layout.context, layout.expert)
-    groups = sum(np.where(np.asarray(ranks) > 1, 1, 0) for ranks in axes)
-    found = [
-        Term("CUDA context", Kind.OUTSIDE, stages.present * CONTEXT_BYTES),
-        Term("NCCL buffers", Kind.OUTSIDE, stages.present * groups * COMMUNICATOR_BYTES),
-    ]
+    """CUDA context and NCCL's buffers, and under AsyncTP its symmetric memory."""
+    found = context_and_communicators(job, stages)
     if job.flat.get("parallel.tensor_overlap"):
         # A shard that others read, and two parts of a product on their way (torch/distributed/_symmetric_memory,
         # _pipelined_multi_all_gather_and_consume and _pipelined_produce_and_all2all, torch 2.13).
-        shards = stages.present * 2 * Widths(job).residual() * (np.asarray(layout.tensor) > 1)
+        shards = stages.present * 2 * Widths(job).residual() * (np.asarray(job.layout.tensor) > 1)
         found.append(Term("symmetric memory of AsyncTP", Kind.OUTSIDE, shards))
     return found
