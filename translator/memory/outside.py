@@ -9,8 +9,8 @@ from translator.memory.stages import Stages
 from translator.memory.terms import Kind, Term
 
 MIB = 2**20
-# Round figures of experience, held against no measurement: a context with the kernels of PyTorch loaded, and the buffers
-# that NCCL takes for one communicator over 8 ranks.
+# Round figures of experience, held against no measurement: a context with the kernels of PyTorch loaded, and the
+# buffers that NCCL takes for one communicator over 8 ranks.
 CONTEXT_BYTES = 520 * MIB
 COMMUNICATOR_BYTES = 160 * MIB
 
